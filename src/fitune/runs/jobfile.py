@@ -1,0 +1,166 @@
+"""``job.toml``: a Job as a file for people, every field with its sentence; written and read here."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from pydantic import ValidationError
+from tomlkit.exceptions import ParseError
+from tomlkit.items import InlineTable
+
+from fitune.messages import _
+from fitune.values import Job, Refusal
+
+
+def job_sentences() -> dict[str, str]:
+    """Field of Job -> its sentence in the reader's language: the comments of job.toml and the help of the options."""
+    return {
+        "train": _("Training file, in any readable format."),
+        "dev": _("Development file; without one a stratified, duplicate-free share of the training file is split off."),
+        "test": _("Test file, scored once with the best model after training."),
+        "task": _("ner or classification; recognised from the file when not given."),
+        "model": _("A folder, a hub name, or embedded (a real pretrained encoder that needs no hub)."),
+        "format": _("Overrules the recognised file format."),
+        "text_column": _("Overrules the recognised text column."),
+        "text_pair_column": _("Overrules the recognised second text column."),
+        "label_column": _("Overrules the recognised label column."),
+        "multi_label": _("Several labels per text; recognised from the file when not given."),
+        "dev_fraction": _("Share of the training rows that becomes the development set when no file is given."),
+        "head": _("Decoder of named-entity recognition: softmax or crf."),
+        "max_length": _("Window in tokens, special tokens included; longer texts are split, never truncated."),
+        "batch_size": _("Examples per optimizer step: a learning choice, whatever the memory."),
+        "epochs": _("Passes over the training rows, at most; early stopping may end sooner."),
+        "learning_rate": _("Peak learning rate of the encoder."),
+        "head_learning_rate": _("Peak learning rate of the new head."),
+        "weight_decay": _("AdamW's decay; never applied to biases and LayerNorm."),
+        "warmup_fraction": _("Share of the steps in which the rate rises linearly; it then falls linearly to zero."),
+        "max_grad_norm": _("Gradients are clipped to this norm; 0 switches clipping off."),
+        "label_smoothing": _("Share of the target probability that is spread over all classes."),
+        "class_weights": _("Weight of each class in the loss: balanced, or a weight for each label."),
+        "patience": _("Stop after this many evaluations without improvement; 0 switches early stopping off."),
+        "metric": _("Metric that picks the best model; its name is checked before step 1."),
+        "normalize_quotes": _("Map curly quotes, dashes and ellipses to characters that the vocabulary has."),
+        "lowercase": _("Lower-case the input; by default exactly when the vocabulary has no capitals."),
+        "seed": _("Seeds initial weights, dropout, split and data order."),
+    }
+
+
+# What a commented-out line shows where the field is empty.
+_SAMPLES: dict[str, Any] = {
+    "dev": "dev.json",
+    "test": "test.json",
+    "task": "ner",
+    "format": "conll",
+    "text_column": "text",
+    "text_pair_column": "text_b",
+    "label_column": "label",
+    "multi_label": True,
+    "head": "crf",
+    "max_length": 256,
+    "epochs": 5,
+    "learning_rate": 3e-5,
+    "head_learning_rate": 1e-3,
+    "class_weights": "balanced",
+    "metric": "f1",
+    "lowercase": True,
+}
+
+
+def _toml_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        table: InlineTable = tomlkit.inline_table()
+        table.update(value)
+        return table
+    return value
+
+
+def job_toml(job: Job) -> str:
+    """The text of a ``job.toml``: every field under its sentence; what fitune chooses is a commented line."""
+    document = tomlkit.document()
+    document.add(tomlkit.comment(_("What fitune learns. A line that starts with # is chosen by fitune.")))
+    document.add(tomlkit.comment(_("Relative paths start in the folder in which you type the command.")))
+    for field, sentence in job_sentences().items():
+        value = getattr(job, field)
+        document.add(tomlkit.nl())
+        document.add(tomlkit.comment(sentence))
+        if value is None:
+            document.add(tomlkit.comment(f"{field} = {tomlkit.item(_SAMPLES[field]).as_string()}"))
+        else:
+            document.add(field, _toml_value(value))
+    return tomlkit.dumps(document)
+
+
+def write_job_toml(job: Job, path: str | Path) -> None:
+    """Write ``job`` with a comment above each field, in the reader's language. Overwrites."""
+    Path(path).write_text(job_toml(job), encoding="utf-8")
+
+
+def read_job_toml(path: str | Path) -> Job:
+    """The Job in a file.
+
+    Raises:
+        Refusal: no such file, not TOML (with line and column), or wrong fields: all of them in one message.
+    """
+    path = Path(path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise Refusal(
+            _("there is no such file"),
+            where=str(path),
+            next_step=_("Write one with: fitune init TRAINING_FILE -o {path}", path=path),
+        ) from None
+    except UnicodeDecodeError as error:
+        raise Refusal(
+            _("not UTF-8 at byte {position}", position=error.start),
+            where=str(path),
+            next_step=_("Save the file as UTF-8."),
+        ) from None
+    try:
+        plain = tomlkit.parse(text).unwrap()
+    except ParseError as error:
+        raise Refusal(
+            _("not valid TOML: {error}", error=error),
+            where=str(path),
+            next_step=_('Texts stand in quotes (model = "bert-base-chinese"), one field a line.'),
+        ) from None
+    return job_from_fields(plain, where=str(path))
+
+
+def job_from_fields(fields: dict[str, Any], *, where: str) -> Job:
+    """A Job from plain values, or one Refusal that names every wrong field."""
+    try:
+        return Job.model_validate(fields)
+    except ValidationError as error:
+        lines = [
+            _problem(e["type"], ".".join(str(p) for p in e["loc"]), e["msg"], e.get("input"))
+            for e in _first_per_field(error)
+        ]
+    raise Refusal(
+        "\n".join(lines)
+        if len(lines) == 1
+        else _("{count} fields are wrong:", count=len(lines)) + "\n  " + "\n  ".join(lines),
+        where=where,
+        next_step=_("All fields with their meaning: fitune init TRAINING_FILE -o job.toml"),
+    )
+
+
+def _first_per_field(error: ValidationError) -> list[Any]:
+    """A union reports one problem for each member: one line a field is enough."""
+    first: dict[Any, Any] = {}
+    for problem in error.errors(include_url=False):
+        first.setdefault(problem["loc"][0] if problem["loc"] else "", problem)
+    return list(first.values())
+
+
+def _problem(kind: str, field: str, message: str, found: Any) -> str:
+    if kind == "extra_forbidden":
+        near = difflib.get_close_matches(field, Job.model_fields, n=1)
+        unknown = _("{field}: there is no such field", field=field)
+        return unknown + _("; did you mean {near}?", near=near[0]) if near else unknown
+    if kind == "missing":
+        return _("{field}: missing", field=field)
+    return _("{field} = {found!r}: {message}", field=field.split(".")[0], found=found, message=message)
