@@ -21,7 +21,18 @@ KEYWORDS = {"_": None, "N_": None}
 
 def extract(room: str) -> Catalog:
     """Every text that the room passes to ``_`` or marks with ``N_``."""
-    catalog = Catalog(locale="zh", project="fitune", charset="utf-8")
+    authors = "The fitune authors"
+    catalog = Catalog(
+        locale="zh",
+        project="fitune",
+        version="-",
+        charset="utf-8",
+        header_comment=f"# The Chinese of room {room}.",
+        copyright_holder=authors,
+        last_translator=authors,
+        language_team="zh",
+        fuzzy=False,
+    )
     methods = [("**.py", "python"), ("**.html", "jinja2.ext.babel_extract")]
     for path, _line, text, comments, context in extract_from_dir(
         str(SOURCE / room), method_map=methods, keywords=KEYWORDS, comment_tags=("Translators:",)
@@ -48,7 +59,7 @@ def po_bytes(catalog: Catalog) -> bytes:
     catalog.revision_date = catalog.creation_date = None  # type: ignore[assignment]
     write_po(buffer, catalog, sort_output=True, omit_header=False, width=120)
     lines = buffer.getvalue().decode().splitlines(keepends=True)
-    volatile = ("POT-Creation-Date", "PO-Revision-Date", "Generated-By")
+    volatile = ("POT-Creation-Date", "PO-Revision-Date", "Generated-By", "Report-Msgid-Bugs-To")
     return "".join(line for line in lines if not any(word in line for word in volatile)).encode()
 
 
