@@ -14,6 +14,7 @@ from fitune.runs.evaluation import (
     SplitEvaluation,
 )
 from fitune.runs.jobfile import job_from_fields, job_sentences, job_toml, read_job_toml, write_job_toml
+from fitune.runs.report import duration, gib, metric_text, render_report, score, write_report
 from fitune.runs.run import Run, new_run_directory
 
 __all__ = [
@@ -26,10 +27,16 @@ __all__ = [
     "LabelScores",
     "Run",
     "SplitEvaluation",
+    "duration",
+    "gib",
     "job_from_fields",
     "job_sentences",
     "job_toml",
+    "metric_text",
     "new_run_directory",
     "read_job_toml",
+    "render_report",
+    "score",
     "write_job_toml",
+    "write_report",
 ]
