@@ -1,0 +1,76 @@
+"""Ask torch and transformers in a child process with a time limit: a library that hangs or aborts stays outside."""
+
+import json
+import subprocess
+import sys
+import time
+from typing import Any
+
+from fitune.machine.values import TorchBuild
+
+_MARK = "fitune-answer:"
+
+_ASK = f"""
+import json, sys, warnings
+def told(name, answer):
+    print("{_MARK}" + json.dumps([name, answer]), flush=True)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import torch
+    flags = getattr(torch._C, "_cuda_getArchFlags", lambda: "")()
+    there = bool(torch.cuda.is_available())
+    words = [str(w.message) for w in caught]
+told("torch", {{
+    "version": str(torch.__version__),
+    "cuda": torch.version.cuda,
+    "hip": getattr(torch.version, "hip", None),
+    "cuda_available": there,
+    "arch_list": (flags or "").split(),
+    "device_count": torch.cuda.device_count() if there else 0,
+    "cudnn": torch.backends.cudnn.version() if torch.version.cuda else None,
+    "warning": " ".join(w for w in words if "cuda" in w.lower() or "nvidia" in w.lower())[:600],
+}})
+try:
+    import transformers
+    told("transformers", "")
+except ModuleNotFoundError as error:
+    told("transformers", "" if error.name == "transformers" else f"{{type(error).__name__}}: {{error}}")
+except Exception as error:
+    told("transformers", f"{{type(error).__name__}}: {{error}}"[:600])
+"""
+
+
+def _answers(output: bytes | None) -> dict[str, Any]:
+    lines = (output or b"").decode("utf-8", "replace").splitlines()
+    return dict(json.loads(line.removeprefix(_MARK)) for line in lines if line.startswith(_MARK))
+
+
+def ask_torch(limit_seconds: float = 20.0, python: str = sys.executable) -> tuple[TorchBuild, str]:
+    """What torch says of itself, and what ``import transformers`` says when it fails ("" when it works or is absent).
+
+    Never raises for what torch does: a missing, raising, aborting or hanging torch is a state of TorchBuild.
+    """
+    started = time.monotonic()
+    command = [python, "-c", _ASK]
+    output: bytes | None
+    try:
+        done = subprocess.run(
+            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=limit_seconds, check=False
+        )
+        output, error_text, exit_code = done.stdout, done.stderr.decode("utf-8", "replace").strip(), done.returncode
+    except subprocess.TimeoutExpired as expired:
+        output, error_text, exit_code = expired.stdout, f"no answer within {limit_seconds:g} s", None
+    except OSError as caught:
+        return TorchBuild(state="failed", error=str(caught)), ""
+    seconds = round(time.monotonic() - started, 2)
+    told = _answers(output)
+    if "torch" in told:
+        return TorchBuild(state="ok", seconds=seconds, exit_code=0, **told["torch"]), str(told.get("transformers", ""))
+    error = error_text.splitlines()[-1] if error_text else ""
+    if exit_code is None:
+        return TorchBuild(state="hung", error=error, seconds=seconds), ""
+    if "No module named 'torch'" in error:
+        return TorchBuild(state="missing", seconds=seconds), ""
+    # Windows reports a crash as a large positive NTSTATUS, POSIX as a negative signal number.
+    crashed = exit_code < 0 or exit_code > 0x40000000
+    return TorchBuild(state="crashed" if crashed else "failed", error=error, exit_code=exit_code, seconds=seconds), ""
