@@ -38,7 +38,7 @@ def test_the_same_split_gives_the_same_bits_with_dropout():
         model.zero_grad()
         result = Stepper(loss_sum_of(model), model, budget=Budget(30)).run(Items([9, 3, 12, 12, 5]))
         seen.append((result.loss, gradients(model)))
-    assert result.passes == 3
+    assert result.passes == 2
     assert torch.equal(seen[0][0], seen[1][0])
     assert torch.equal(seen[0][1], seen[1][1])
 
