@@ -186,9 +186,7 @@ def read_packed(path: Path) -> Packed:
         kind, weights, offset, _bytes = struct.unpack_from("<BIQQ", buffer, at + 2 + length)
         directory[name] = (kind, weights, offset)
         at += 2 + length + 21
-    return Packed(
-        hidden, layers, heads, intermediate, positions, token_types, epsilon, pieces, scores, data, directory
-    )
+    return Packed(hidden, layers, heads, intermediate, positions, token_types, epsilon, pieces, scores, data, directory)
 
 
 def choose_vocabulary(pieces: list[str], scores: Floats) -> dict[str, int]:

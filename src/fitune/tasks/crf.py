@@ -70,7 +70,7 @@ class LinearChainCrf(nn.Module):
         with torch.autocast(logits.device.type, enabled=False):
             mask = labels != IGNORED
             order, inside = _gather_order(mask)
-            scores = _take(_full_precision(logits), order)
+            scores = _take(logits, order, inside)
             gold = self._opened(labels.gather(1, order).masked_fill(~inside, 0), inside)
             return self._log_partition(scores, inside) - self._path_score(scores, gold, inside)
 
@@ -78,7 +78,7 @@ class LinearChainCrf(nn.Module):
         """The best path that BIO allows, [B, L] int64, -100 outside ``mask`` ([B, L] bool)."""
         with torch.no_grad(), torch.autocast(logits.device.type, enabled=False):
             order, inside = _gather_order(mask)
-            best = self._viterbi(_take(_full_precision(logits), order), inside)
+            best = self._viterbi(_take(logits, order, inside), inside)
             paths = torch.full(mask.shape, IGNORED, dtype=torch.int64, device=logits.device)
             # Places beyond a sequence's end point at positions outside the mask: they keep -100.
             return paths.scatter(1, order, best.masked_fill(~inside, IGNORED))
@@ -87,7 +87,7 @@ class LinearChainCrf(nn.Module):
         """P(label at position | input), [B, L, C]; zero outside ``mask`` ([B, L] bool)."""
         with torch.enable_grad(), torch.autocast(logits.device.type, enabled=False):
             order, inside = _gather_order(mask)
-            scores = _take(_full_precision(logits.detach()), order).requires_grad_()
+            scores = _take(logits.detach(), order, inside).requires_grad_()
             # d log Z / d score is the marginal.
             (gathered,) = torch.autograd.grad(self._log_partition(scores, inside).sum(), scores)
             spread = torch.zeros(*mask.shape, scores.shape[-1], dtype=scores.dtype, device=scores.device)
@@ -110,7 +110,7 @@ class LinearChainCrf(nn.Module):
 
     def _path_score(self, scores: Tensor, gold: Tensor, inside: Tensor) -> Tensor:
         if not gold.shape[1]:
-            return scores.new_zeros(gold.shape[0])
+            return scores.sum((1, 2))  # zeros, but still part of the graph
         transitions, start, end = self.constrained(scores.dtype)
         emitted = scores.gather(2, gold.unsqueeze(-1)).squeeze(-1) * inside
         moved = transitions[gold[:, :-1], gold[:, 1:]] * inside[:, 1:]
@@ -120,7 +120,7 @@ class LinearChainCrf(nn.Module):
 
     def _log_partition(self, scores: Tensor, inside: Tensor) -> Tensor:
         if not scores.shape[1]:
-            return scores.new_zeros(scores.shape[0])
+            return scores.sum((1, 2))  # zeros, but still part of the graph
         transitions, start, end = self.constrained(scores.dtype)
         alpha = start + scores[:, 0]  # [B, C]: log of the summed weight of all prefixes that end in each label
         for step, present in enumerate(inside.unbind(1)[1:], start=1):
@@ -155,9 +155,7 @@ def _gather_order(mask: Tensor) -> tuple[Tensor, Tensor]:
     return order, torch.arange(longest, device=mask.device) < counts.unsqueeze(1)
 
 
-def _take(scores: Tensor, order: Tensor) -> Tensor:
-    return scores.gather(1, order.unsqueeze(-1).expand(-1, -1, scores.shape[-1]))
-
-
-def _full_precision(logits: Tensor) -> Tensor:
-    return logits if logits.dtype == torch.float64 else logits.float()
+def _take(logits: Tensor, order: Tensor, inside: Tensor) -> Tensor:
+    """Scores [B, T, C] of the labelled positions in full precision; 0 beyond a sequence's end."""
+    scores = logits.gather(1, order.unsqueeze(-1).expand(-1, -1, logits.shape[-1]))
+    return (scores if scores.dtype == torch.float64 else scores.float()).masked_fill(~inside.unsqueeze(-1), 0)
