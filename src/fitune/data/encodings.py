@@ -1,0 +1,201 @@
+"""Which encoding a text file is in, and its lines: recognised by decoding the whole file, never by replacing bytes.
+
+A file is read twice, once to know its encoding for sure and once for its rows; the first pass decodes in blocks and
+keeps nothing, so that memory does not grow with the file.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from charset_normalizer import from_bytes
+
+from fitune.messages import _
+from fitune.values import Refusal
+
+_BLOCK_BYTES = 1 << 20
+_SAMPLE_BYTES = 1 << 18
+# Byte order marks; UTF-32 first, since its little-endian mark starts with that of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# The most frequent characters of Chinese text, simplified and traditional: they tell GB18030 from Big5.
+_FREQUENT = frozenset(
+    "的一是不了在有人我他这這个個们們来來到大上为為和国國地要就出会會可也你对對生能而子那得于於着下自"
+)
+_DAMAGED_SHARE = 0.5
+"""A file is UTF-8 with broken lines when at least this share of its non-ASCII lines is valid UTF-8."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """A recognised encoding."""
+
+    name: str
+    newline: str
+    damaged: bool = False
+    """Some lines hold bytes that the encoding does not allow; they come through as lone surrogates U+DC80..DCFF."""
+
+
+def recognize_encoding(path: Path) -> Encoding:
+    """The encoding of a text file. Raises Refusal when no encoding fits, naming the first bad byte."""
+    with path.open("rb") as file:
+        head = file.read(_SAMPLE_BYTES)
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return _checked(path, name, head)
+    if (name := _utf16_without_mark(head)) and _first_bad_byte(path, name) is None:
+        return Encoding(name, _newline(head.decode(name, "ignore")))
+    bad = _first_bad_byte(path, "utf-8")
+    if bad is None:
+        return Encoding("utf-8", _newline(head.decode("utf-8", "ignore")))
+    return _not_utf8(path, head, bad)
+
+
+def read_lines(path: Path, encoding: Encoding) -> Iterator[str]:
+    """The lines of a file without their ends; broken bytes come through as lone surrogates when it is damaged."""
+    newline = encoding.newline
+    errors = "surrogateescape" if encoding.damaged else "strict"
+    cut = len(newline)
+    with path.open(encoding=encoding.name, errors=errors, newline="\r" if newline == "\r" else "\n") as file:
+        if newline == "\r\n":
+            for line in file:
+                if line.endswith("\r\n"):
+                    yield line[:-2]
+                else:
+                    yield line[:-1] if line.endswith("\n") else line
+        else:
+            for line in file:
+                yield line[:-cut] if line.endswith(newline) else line
+
+
+def open_text(path: Path, encoding: Encoding) -> IO[str]:
+    """The whole file as one stream; line ends become ``\\n``."""
+    errors = "surrogateescape" if encoding.damaged else "strict"
+    return path.open(encoding=encoding.name, errors=errors, newline=None)
+
+
+def _checked(path: Path, name: str, head: bytes) -> Encoding:
+    bad = _first_bad_byte(path, name)
+    if bad is None:
+        return Encoding(name, _newline(head.decode(name, "ignore")))
+    if name == "utf-8-sig" and _valid_share(path, "utf-8") >= _DAMAGED_SHARE:
+        return Encoding(name, _newline(head.decode("utf-8", "ignore")), damaged=True)
+    raise _undecodable(path, name, bad)
+
+
+def _not_utf8(path: Path, head: bytes, bad: int) -> Encoding:
+    """GB18030, Big5, UTF-8 with broken lines, or what charset-normalizer finds."""
+    if _valid_share(path, "utf-8") >= _DAMAGED_SHARE:
+        return Encoding("utf-8", _newline(head.decode("utf-8", "ignore")), damaged=True)
+    found = [name for name in ("gb18030", "big5") if _first_bad_byte(path, name) is None]
+    if found:
+        best = max(found, key=lambda name: sum(c in _FREQUENT for c in head.decode(name, "ignore")))
+        if len(found) > 1 or any(c in _FREQUENT for c in head.decode(best, "ignore")) or not _other(path, head):
+            return Encoding(best, _newline(head.decode(best, "ignore")))
+    if name := _other(path, head):
+        return Encoding(name, _newline(head.decode(name, "ignore")))
+    if _valid_share(path, "gb18030") >= 0.9:
+        return Encoding("gb18030", _newline(head.decode("gb18030", "ignore")), damaged=True)
+    raise _undecodable(path, "utf-8", bad)
+
+
+def _other(path: Path, head: bytes) -> str | None:
+    """What charset-normalizer makes of the file, when all of it decodes that way and it is not mere bytes."""
+    if b"\0" in head:
+        return None
+    best = from_bytes(head[: 1 << 16]).best()
+    # Single-byte encodings accept any bytes at all, so they prove nothing about a binary file.
+    if best is None or best.chaos > 0.1 or _first_bad_byte(path, best.encoding) is not None:
+        return None
+    return best.encoding
+
+
+def _first_bad_byte(path: Path, name: str) -> int | None:
+    """Offset of the first byte that ``name`` does not allow, or None. Reads in blocks."""
+    decoder = codecs.getincrementaldecoder(name)("strict")
+    done = 0
+    pending = 0
+    with path.open("rb") as file:
+        while True:
+            block = file.read(_BLOCK_BYTES)
+            try:
+                decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                return max(0, done - pending + error.start)
+            if not block:
+                return None
+            done += len(block)
+            pending = len(decoder.getstate()[0])
+
+
+def _valid_share(path: Path, name: str) -> float:
+    """Share of the non-ASCII lines that decode."""
+    good = bad = 0
+    with path.open("rb") as file:
+        for line in file:
+            if not line.isascii():
+                try:
+                    line.decode(name)
+                    good += 1
+                except UnicodeDecodeError:
+                    bad += 1
+    return good / max(1, good + bad)
+
+
+def _utf16_without_mark(head: bytes) -> str | None:
+    """UTF-16 that lacks its mark: its ASCII characters, line ends above all, bring zero bytes into the file."""
+    zeros = head.count(0)
+    if not zeros or len(head) < 4:
+        return None
+    try:
+        head.decode("utf-8")
+        # Valid UTF-8 with a zero byte here and there is just that.
+        if zeros < 0.2 * len(head):
+            return None
+    except UnicodeDecodeError:
+        pass
+    even = head[: len(head) // 2 * 2]
+    shares = {name: _usual_share(even.decode(name, "replace")) for name in ("utf-16-le", "utf-16-be")}
+    best = max(shares, key=lambda name: shares[name])
+    return best if shares[best] >= 0.8 else None
+
+
+def _usual_share(text: str) -> float:
+    """Share of ASCII, CJK and full-width characters; bytes read in the wrong way seldom give these."""
+    ranges = (("\x20", "\x7e"), ("\u3000", "\u303f"), ("\u4e00", "\u9fff"), ("\uff00", "\uffef"))
+    usual = sum(c in "\t\r\n" or any(low <= c <= high for low, high in ranges) for c in text)
+    return usual / max(1, len(text))
+
+
+def _newline(sample: str) -> str:
+    line_feeds = sample.count("\n")
+    if line_feeds:
+        return "\r\n" if sample.count("\r\n") * 2 > line_feeds else "\n"
+    return "\r" if "\r" in sample else "\n"
+
+
+def _undecodable(path: Path, name: str, bad: int) -> Refusal:
+    with path.open("rb") as file:
+        before = file.read(bad)
+        value = file.read(1)
+    line = before.count(b"\n") + 1
+    return Refusal(
+        _(
+            "byte {position} (0x{value}) is not valid {encoding}, and no other encoding fits the file either",
+            position=bad,
+            value=value.hex().upper() or _("end of file"),
+            encoding=name,
+        ),
+        where=f"{path}:{line}",
+        next_step=_("Save the file as UTF-8, for example: iconv -f GB18030 -t UTF-8 {path} > fixed.txt", path=path),
+        code="FT101",
+    )

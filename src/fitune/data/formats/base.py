@@ -1,0 +1,76 @@
+"""What every format is: one object that recognises, reads and writes, so that the three cannot drift apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fitune.data.rows import Format, Tally
+from fitune.messages import _
+from fitune.values import Example, Prediction, Refusal
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The user's word on which column is which; None: recognise it."""
+
+    text: str | None = None
+    text_pair: str | None = None
+    label: str | None = None
+    multi_label: bool | None = None
+
+    def any(self) -> bool:
+        return self.text is not None or self.text_pair is not None or self.label is not None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The beginning of a file."""
+
+    path: Path
+    lines: list[str]
+    """Whole lines without their ends."""
+    text: str
+    """The same characters, with line ends; it may go on after the last whole line."""
+    whole: bool
+    """Nothing follows in the file."""
+    columns: Columns = field(default_factory=Columns)
+    task: str | None = None
+    """Overrules what the content says, where both tasks are possible."""
+    forced: bool = False
+    """The user named the format: a recogniser may be generous."""
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    """One way to write examples as text."""
+
+    name: str
+    recognize: Callable[[Sample], Format | None]
+    """The format with its details and evidence, or None when the sample does not look like it."""
+    parse: Callable[[Iterable[str], Format, Tally], Iterator[Example]]
+    """Examples from the lines of a file; all other rows go to the tally."""
+    dump: Callable[[Iterable[Example | Prediction], Format], Iterator[str]]
+    """Lines, without their ends, from examples or predictions."""
+
+
+def not_expressible(item: Example | Prediction, format_name: str, what: str) -> Refusal:
+    """A text that the format has no way to hold."""
+    return Refusal(
+        _("the format {format} cannot hold {what}: {text}", format=format_name, what=what, text=repr(item.text[:60])),
+        where=str(item.source or ""),
+        next_step=_("Choose an output file that ends in .jsonl"),
+        code="FT105",
+    )
+
+
+def one_line(item: Example | Prediction, format_name: str, *, forbidden: str = "") -> str:
+    """The text, when it has no line break and no forbidden character; else Refusal."""
+    text = item.text
+    if "\n" in text or "\r" in text:
+        raise not_expressible(item, format_name, _("a line break"))
+    for character in forbidden:
+        if character in text:
+            raise not_expressible(item, format_name, repr(character))
+    return text

@@ -1,0 +1,338 @@
+"""``read`` a file in whatever format it is, ``stream`` it row by row, ``write`` rows in the format that came in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fitune.data.encodings import Encoding, read_lines, recognize_encoding
+from fitune.data.formats import ALIASES, TEXT_FORMATS, Columns, Sample, TextFormat
+from fitune.data.rows import Format, Rows, Skipped, Tally, Task, invalid_text
+from fitune.messages import _
+from fitune.values import Example, Prediction, Refusal
+
+_SAMPLE_CHARACTERS = 1 << 18
+_SAMPLE_LINES = 5000
+# First bytes of files that hold no plain text, and what to do with them.
+_SIGNATURES = (
+    (b"\x1f\x8b", "gzip", "gunzip"),
+    (b"BZh", "bzip2", "bunzip2"),
+    (b"\xfd7zXZ", "xz", "unxz"),
+    (b"7z\xbc\xaf", "7-Zip", "7z x"),
+    (b"Rar!", "RAR", "unrar x"),
+)
+
+
+@dataclass
+class Stream:
+    """The rows of a file, one at a time, in memory that does not grow with the file (formats with one row a line).
+
+    ``skipped`` and ``notes`` fill up while it is iterated.
+    """
+
+    path: Path
+    format: Format
+    examples: Iterator[Example]
+    tally: Tally
+
+    def __iter__(self) -> Iterator[Example]:
+        return self.examples
+
+    @property
+    def skipped(self) -> list[Skipped]:
+        return self.tally.skipped
+
+    @property
+    def notes(self) -> list[str]:
+        return [f"{text} ({count})" for text, count in self.tally.notes.items()]
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    format: str | Format | None = None,
+    task: Task | None = None,
+    text_column: str | None = None,
+    text_pair_column: str | None = None,
+    label_column: str | None = None,
+    multi_label: bool | None = None,
+) -> Rows:
+    """Every row of a file: an example, or counted in ``skipped`` with its reason.
+
+    The format is recognised from the content; ``format`` (a name, or the ``Format`` of another file) and the columns
+    overrule that. Columns are named, or numbered from 1. Raises Refusal when the file cannot be read as a whole.
+    """
+    opened = stream(
+        path,
+        format=format,
+        task=task,
+        text_column=text_column,
+        text_pair_column=text_pair_column,
+        label_column=label_column,
+        multi_label=multi_label,
+        labelled=True,
+    )
+    examples = list(opened)
+    tally = opened.tally
+    if not examples:
+        raise _nothing_read(opened)
+    found = opened.format
+    merged = 0
+    several = found.task == "classification" and any(len(example.labels or ()) != 1 for example in examples)
+    if found.task == "classification" and not several and multi_label is not False:
+        joined = _join_label_rows(examples, asked=bool(multi_label))
+        if joined is not None:
+            merged, examples, several = len(examples) - len(joined), joined, True
+            tally.note(_("rows joined to the one before: the file gives each label of a text a row of its own"), merged)
+            found = found.with_details(row_per_label=True)
+    return Rows(
+        examples=examples,
+        task=found.task,
+        multi_label=(several if multi_label is None else multi_label) and found.task == "classification",
+        labels=_labels(examples, found),
+        format=found,
+        skipped=tally.skipped,
+        notes=opened.notes,
+        structure=dict(tally.structure),
+        rows_in_file=tally.rows,
+        merged=merged,
+    )
+
+
+def stream(
+    path: str | os.PathLike[str],
+    *,
+    format: str | Format | None = None,
+    task: Task | None = None,
+    text_column: str | None = None,
+    text_pair_column: str | None = None,
+    label_column: str | None = None,
+    multi_label: bool | None = None,
+    labelled: bool = False,
+) -> Stream:
+    """The rows of a file one by one. With ``labelled=False`` rows without a label are kept: nothing is learned."""
+    place = Path(path)
+    _check_file(place)
+    encoding = recognize_encoding(place)
+    columns = Columns(text_column, text_pair_column, label_column, multi_label)
+    if isinstance(format, Format):
+        found, reader = format, _format_by_name(format.name)
+        found = found.model_copy(update={"encoding": encoding.name, "newline": encoding.newline})
+    else:
+        found, reader = _recognize(_sample(place, encoding, columns, task), format)
+        found = found.model_copy(update={"encoding": encoding.name, "newline": encoding.newline})
+    if task is not None and found.task is not None and found.task != task:
+        raise Refusal(
+            _(
+                "the file is for {found}, not for {task}: {evidence}",
+                found=found.task,
+                task=task,
+                evidence=found.evidence,
+            ),
+            where=str(place),
+            next_step=_("Leave out --task, or name the format with --format"),
+            code="FT104",
+        )
+    tally = Tally(str(place), labelled=labelled)
+    checked = encoding.damaged or "container" in found.details
+    examples = reader.parse(read_lines(place, encoding), found, tally)
+    return Stream(place, found, _valid(examples, tally) if checked else examples, tally)
+
+
+def write(path: str | os.PathLike[str], items: Iterable[Example | Prediction], format: Format) -> None:
+    """Examples or predictions in the given format and encoding; the file appears whole or not at all.
+
+    Predictions carry their scores where the format has a place for them. Raises Refusal when a text cannot be
+    expressed in the format (a line break in a format of lines, for example).
+    """
+    place = Path(path)
+    writer = _format_by_name(format.name)
+    aside = place.with_name(f"{place.name}.{os.getpid()}.part")
+    if format.details.get("row_per_label"):
+        items = _one_row_per_label(items)
+    newline = format.newline
+    try:
+        with aside.open("w", encoding=format.encoding, newline="") as file:
+            for line in writer.dump(items, format):
+                file.write(line + newline)
+        aside.replace(place)
+    except UnicodeEncodeError as error:
+        raise Refusal(
+            _(
+                "the encoding {encoding} has no {character}",
+                encoding=format.encoding,
+                character=repr(error.object[error.start]),
+            ),
+            where=str(place),
+            next_step=_("Choose an output file that ends in .jsonl"),
+            code="FT105",
+        ) from None
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _check_file(path: Path) -> None:
+    if not path.exists():
+        raise Refusal(
+            _("there is no such file"), where=str(path), next_step=_("Check the path: ls {folder}", folder=path.parent)
+        )
+    if path.is_dir():
+        raise Refusal(_("this is a folder, not a file"), where=str(path), next_step=_("Name a file in it"))
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+    except OSError as error:
+        raise Refusal(
+            _("the file cannot be opened: {problem}", problem=error.strerror or str(error)),
+            where=str(path),
+            next_step=_("Check its permissions: ls -l {path}", path=path),
+        ) from None
+    if not head:
+        raise Refusal(_("the file is empty"), where=str(path), next_step=_("Name a file with rows in it"), code="FT102")
+    for signature, name, command in _SIGNATURES:
+        if head.startswith(signature):
+            raise Refusal(
+                _("this is a {kind} archive", kind=name),
+                where=str(path),
+                next_step=_("Unpack it first: {command} {path}", command=command, path=path),
+                code="FT102",
+            )
+
+
+def _sample(path: Path, encoding: Encoding, columns: Columns, task: str | None) -> Sample:
+    lines: list[str] = []
+    size = 0
+    whole = True
+    for line in read_lines(path, encoding):
+        if len(lines) >= _SAMPLE_LINES or size >= _SAMPLE_CHARACTERS:
+            whole = False
+            break
+        lines.append(line)
+        size += len(line) + 1
+    if lines and lines[0].startswith("\ufeff"):
+        lines[0] = lines[0][1:]
+    return Sample(path, lines, "\n".join(lines), whole, columns, task)
+
+
+def _format_by_name(name: str) -> TextFormat:
+    wanted = ALIASES.get(name.lower(), name.lower())
+    for reader in TEXT_FORMATS:
+        if reader.name == wanted:
+            return reader
+    raise Refusal(
+        _("there is no format {name}", name=repr(name)),
+        where="--format",
+        next_step=_("Formats: {names}", names=", ".join([reader.name for reader in TEXT_FORMATS])),
+        code="FT104",
+    )
+
+
+def _recognize(sample: Sample, name: str | None) -> tuple[Format, TextFormat]:
+    if name is not None:
+        name, _comma, options = name.partition(",")
+        reader = _format_by_name(name)
+        found = reader.recognize(replace(sample, forced=True))
+        if found is None:
+            raise Refusal(
+                _("the file does not look like the format {name}", name=name),
+                where=str(sample.path),
+                next_step=_("Leave out --format to let fitune recognise it"),
+                code="FT104",
+            )
+        return _with_options(found, options), reader
+    for reader in TEXT_FORMATS:
+        found = reader.recognize(sample)
+        if found is not None and (found.task in (None, sample.task) or sample.task is None):
+            return found, reader
+    raise Refusal(
+        _("no format was recognised"),
+        where=str(sample.path),
+        next_step=_("Name it with --format: {names}", names=", ".join(r.name for r in TEXT_FORMATS)),
+        code="FT104",
+    )
+
+
+def _with_options(format: Format, options: str) -> Format:
+    """``--format spans,ends=inclusive``: details by hand."""
+    details: dict[str, Any] = {}
+    for option in filter(None, options.split(",")):
+        key, _equals, value = option.partition("=")
+        details[key.strip()] = value.strip()
+    return format.with_details(**details) if details else format
+
+
+def _valid(examples: Iterator[Example], tally: Tally) -> Iterator[Example]:
+    """Examples without lone surrogates; the others are skipped with their reason."""
+    for example in examples:
+        parts = [
+            example.text,
+            example.text_pair or "",
+            *(example.labels or ()),
+            *(s.label for s in example.spans or ()),
+        ]
+        reason = next(filter(None, map(invalid_text, parts)), None)
+        if reason is None:
+            yield example
+        else:
+            tally.skip(example.source.line if example.source else 0, reason)
+
+
+def _nothing_read(opened: Stream) -> Refusal:
+    first = opened.skipped[0] if opened.skipped else None
+    where = str(first.source) if first else str(opened.path)
+    found = (
+        _("no row could be read as {format}; the first: {reason}", format=opened.format.name, reason=first.reason)
+        if first
+        else _("the file holds no rows")
+    )
+    step = _("It was taken for: {evidence}. Overrule with --format", evidence=opened.format.evidence)
+    return Refusal(found, where=where, next_step=step, code="FT102")
+
+
+def _labels(examples: list[Example], format: Format) -> tuple[str, ...]:
+    if format.task == "ner":
+        return tuple(sorted({span.label for example in examples for span in example.spans or ()}))
+    found = {label for example in examples for label in example.labels or ()}
+    classes = [name for name in format.details.get("classes", ()) if name in found]
+    rest = found - set(classes)
+    if rest and all(label.lstrip("+-").isdecimal() and len(label) < 15 for label in rest):
+        return (*classes, *sorted(rest, key=int))
+    return (*classes, *sorted(rest))
+
+
+def _join_label_rows(examples: list[Example], *, asked: bool) -> list[Example] | None:
+    """One example per text where neighbouring rows repeat a text with other labels; None where the file does not."""
+    joined: list[Example] = []
+    labels: list[str] = []
+    repeated = 0
+    for example in examples:
+        before = joined[-1] if joined else None
+        new = example.labels or ()
+        if before is not None and before.text == example.text and before.text_pair == example.text_pair:
+            if labels and not set(new) & set(labels):
+                repeated += 1
+                labels.extend(new)
+                joined[-1] = replace(before, labels=tuple(labels))
+                continue
+            if not asked:
+                # The very same row twice: such a file repeats rows, it does not list labels.
+                return None
+        joined.append(example)
+        labels = list(new)
+    # A few neighbours with two labels are contradictions; where every fifth text has several, it is the file's way.
+    return joined if repeated and (asked or (repeated >= 3 and repeated >= 0.2 * len(joined))) else None
+
+
+def _one_row_per_label(items: Iterable[Example | Prediction]) -> Iterator[Example | Prediction]:
+    for item in items:
+        labels = item.labels
+        if labels is None or len(labels) < 2:
+            yield item
+        else:
+            yield from (replace(item, labels=(label,)) for label in labels)
+
+
+__all__ = ["Stream", "read", "stream", "write"]

@@ -1,0 +1,103 @@
+"""Rows: what was read, how it was recognised, and every row that had to be left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import Field
+
+from fitune.messages import _
+from fitune.values import Example, Source
+from fitune.values.base import Value
+
+Task = Literal["ner", "classification"]
+
+
+class Format(Value):
+    """How a file is written: enough to write another one the same way."""
+
+    name: str
+    """One of ``FORMATS``, such as ``cluener`` or ``columns``."""
+    task: Task | None = None
+    """None: the file holds texts alone."""
+    encoding: str = "utf-8"
+    """Python's name of the encoding; ``utf-8-sig`` is UTF-8 with a byte order mark."""
+    newline: str = "\n"
+    details: dict[str, Any] = Field(default_factory=dict)
+    """What the format leaves open, such as the separator or the tag scheme; JSON values."""
+    evidence: str = ""
+    """For people, in their language: why the file was taken for this."""
+
+    def with_details(self, **details: Any) -> Format:
+        """The same format with some details replaced."""
+        return self.model_copy(update={"details": {**self.details, **details}})
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A row of the file that became no example, and why (a text for people)."""
+
+    source: Source
+    reason: str
+
+
+@dataclass
+class Tally:
+    """What a reader counts while it reads one file."""
+
+    file: str
+    labelled: bool = True
+    """False: the file is read for prediction, so a row without a label is kept."""
+    classes: tuple[str, ...] = ()
+    """Class names by number, where a file beside this one lists them."""
+    skipped: list[Skipped] = field(default_factory=list[Skipped])
+    structure: Counter[str] = field(default_factory=Counter[str])
+    """Lines that are no rows, by kind: ``header``, ``blank``, ``docstart``, ``comment``, ``bracket``."""
+    notes: Counter[str] = field(default_factory=Counter[str])
+    """A text for people -> how often it applied."""
+    rows: int = 0
+    """Rows of the file, counted where each begins; examples and skipped ones together."""
+
+    def skip(self, line: int, reason: str) -> None:
+        """Count a row as left out."""
+        self.skipped.append(Skipped(Source(self.file, line), reason))
+
+    def note(self, text: str, count: int = 1) -> None:
+        self.notes[text] += count
+
+
+@dataclass
+class Rows:
+    """A file that was read. ``rows_in_file == len(examples) + len(skipped) + merged``."""
+
+    examples: list[Example]
+    task: Task | None
+    multi_label: bool
+    labels: tuple[str, ...]
+    """Entity types, or classes: in the order of the class file where there is one, else sorted."""
+    format: Format
+    skipped: list[Skipped] = field(default_factory=list[Skipped])
+    notes: list[str] = field(default_factory=list[str])
+    """What was recognised, repaired or converted; texts for people."""
+    structure: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Lines that are no rows (``header``, ``blank``, ``docstart``, ``comment``, ``bracket``), by kind."""
+    rows_in_file: int = 0
+    merged: int = 0
+    """Rows joined to the one before them, in files that give each label of a text a row of its own."""
+
+
+def invalid_text(text: str) -> str | None:
+    """Why a text cannot be used, or None: lone surrogates, which is also how undecodable bytes come in."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        code = ord(text[error.start])
+        if 0xDC80 <= code <= 0xDCFF:
+            byte = f"{code - 0xDC00:02X}"
+            return _("byte 0x{byte} is not valid in the file's encoding", byte=byte)
+        name = f"{code:04X}"
+        return _("half of a surrogate pair (U+{code}) stands alone in the text", code=name)
+    return None

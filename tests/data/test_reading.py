@@ -1,0 +1,184 @@
+"""Every format: what is recognised, what is read, and that reading what was written gives the same rows."""
+
+from pathlib import Path
+
+import pytest
+
+from fitune.data import Format, Rows, read, stream, write
+from fitune.values import Example, Prediction, Refusal, Source, Span
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def bare(example: Example) -> tuple[object, ...]:
+    return example.text, example.spans, example.labels, example.text_pair
+
+
+def all_counted(rows: Rows) -> bool:
+    return rows.rows_in_file == len(rows.examples) + len(rows.skipped) + rows.merged
+
+
+# name of the file, format, task, examples, labels, lines that are no rows
+CASES = [
+    ("cluener.jsonl", "cluener", "ner", 4, ("address", "company", "name", "position"), {}),
+    ("columns_bmes.txt", "columns", "ner", 3, ("NAME", "ORG", "RACE", "TITLE"), {"blank": 3}),
+    ("columns_weibo.txt", "columns", "ner", 2, ("GPE.NAM", "PER.NAM"), {"blank": 1}),
+    ("columns_iob1.txt", "columns", "ner", 2, ("LOC", "PER"), {"docstart": 1, "blank": 2}),
+    ("tag_cells.tsv", "tag-cells", "ner", 3, ("LOC", "PER"), {"header": 1}),
+    ("reviews_quotes.tsv", "tsv", "classification", 6, ("0", "1"), {"header": 1}),
+    ("reviews.csv", "csv", "classification", 4, ("0", "1"), {"header": 1}),
+    ("reviews_commas.csv", "csv", "classification", 8, ("0", "1"), {}),
+    ("titles/titles.txt", "tsv", "classification", 4, ("finance", "sports", "film"), {}),
+    ("pairs.tsv", "tsv", "classification", 3, ("0", "1"), {"header": 1}),
+    ("records.jsonl", "json", "classification", 3, ("3", "7"), {}),
+    ("records_multi.json", "json", "classification", 3, ("looks", "price"), {}),
+    ("multi.csv", "csv", "classification", 6, ("build", "looks", "price"), {"header": 1}),
+    ("plain.txt", "text", None, 3, (), {"blank": 1}),
+]
+
+
+@pytest.mark.parametrize(("name", "format", "task", "count", "labels", "structure"), CASES)
+def test_fixture_is_recognised(name, format, task, count, labels, structure):
+    rows = read(FIXTURES / name)
+    assert (rows.format.name, rows.task, len(rows.examples), rows.labels) == (format, task, count, labels)
+    assert rows.skipped == []
+    assert dict(rows.structure) == structure
+    assert all_counted(rows)
+    assert rows.format.evidence
+
+
+@pytest.mark.parametrize("name", [case[0] for case in CASES])
+def test_read_write_read_is_the_identity(name, tmp_path):
+    rows = read(FIXTURES / name)
+    again = tmp_path / ("copy" + Path(name).suffix)
+    write(again, rows.examples, rows.format)
+    if name.startswith("titles"):
+        (tmp_path / "class.txt").write_bytes((FIXTURES / "titles" / "class.txt").read_bytes())
+    for other in (read(again), read(again, format=rows.format)):
+        assert list(map(bare, other.examples)) == list(map(bare, rows.examples))
+        assert other.format.name == rows.format.name
+        assert (other.labels, other.multi_label, other.skipped) == (rows.labels, rows.multi_label, [])
+
+
+@pytest.mark.parametrize("name", [case[0] for case in CASES])
+def test_format_survives_json(name):
+    format = read(FIXTURES / name).format
+    assert Format.model_validate_json(format.model_dump_json()) == format
+
+
+@pytest.mark.parametrize("name", [case[0] for case in CASES])
+def test_stream_gives_the_same_rows(name):
+    rows = read(FIXTURES / name)
+    assert [bare(e) for e in stream(FIXTURES / name)] == [bare(e) for e in rows.examples]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    "name", ["cluener.jsonl", "columns_bmes.txt", "reviews.csv", "pairs.tsv", "records_multi.json"]
+)
+def test_encodings(name, encoding, tmp_path):
+    rows = read(FIXTURES / name)
+    recoded = tmp_path / name
+    recoded.write_bytes((FIXTURES / name).read_bytes().decode().encode(encoding))
+    other = read(recoded)
+    assert other.format.encoding == encoding
+    assert list(map(bare, other.examples)) == list(map(bare, rows.examples))
+    write(recoded, rows.examples, other.format)
+    assert list(map(bare, read(recoded).examples)) == list(map(bare, rows.examples))
+
+
+def test_inclusive_ends_are_found_not_assumed(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "在青岛", "label": {"address": {"青岛": [[1, 3]]}}}\n', "utf-8")
+    assert read(path).examples[0].spans == (Span(1, 3, "address"),)
+    assert read(FIXTURES / "cluener.jsonl").examples[0].spans == (Span(0, 3, "name"), Span(4, 6, "address"))
+
+
+def test_position_digits_are_taken_off():
+    rows = read(FIXTURES / "columns_weibo.txt")
+    assert [e.text for e in rows.examples] == ["我想小满了", "去苏州2天"]
+    assert rows.examples[0].spans == (Span(2, 4, "PER.NAM"),)
+
+
+def test_words_are_joined_with_spaces():
+    rows = read(FIXTURES / "columns_iob1.txt")
+    assert rows.format.details["scheme"] == "IOB1"
+    assert rows.examples[0].text == "Lena Vogt visits Kiel ."
+    assert [rows.examples[1].text[s.start : s.end] for s in rows.examples[1].spans] == ["Kiel", "Bremen"]
+
+
+def test_unescaped_quotes_are_text():
+    rows = read(FIXTURES / "reviews_quotes.tsv")
+    assert rows.examples[0].text == '"安静"的小店，下次还来'
+    assert rows.examples[2].text == '"早餐丰富，房间干净'
+
+
+def test_quoted_cells_hold_separators_quotes_and_line_ends():
+    texts = [e.text for e in read(FIXTURES / "reviews.csv").examples]
+    assert texts == ["很快，好吃,量也足", '送来时"已经"凉了', "味道不错", "汤洒了\n一半"]
+
+
+def test_unquoted_commas_stay_in_the_text():
+    rows = read(FIXTURES / "reviews_commas.csv")
+    assert rows.examples[2].text == "不错,下次再来,真的"
+    assert len(rows.notes) == 1
+
+
+def test_every_row_left_out_has_its_line_and_reason(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("text\tlabel\n好\t1\n\t0\n坏\t\n只有一格\n好\t1\n", "utf-8")
+    rows = read(path)
+    assert len(rows.examples) == 2
+    assert [s.source.line for s in rows.skipped] == [3, 4, 5]
+    assert all(s.reason for s in rows.skipped)
+    assert all_counted(rows)
+
+
+def test_source_is_file_and_line():
+    rows = read(FIXTURES / "columns_bmes.txt")
+    assert [e.source for e in rows.examples] == [Source(str(FIXTURES / "columns_bmes.txt"), n) for n in (1, 11, 19)]
+
+
+def test_columns_can_be_named(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("kind,headline,text\na,头条,正文一\nb,标题,正文二\n", "utf-8")
+    rows = read(path, text_column="headline", label_column="1")
+    assert [bare(e) for e in rows.examples] == [("头条", None, ("a",), None), ("标题", None, ("b",), None)]
+    with pytest.raises(Refusal) as refusal:
+        read(path, text_column="body")
+    assert "headline" in refusal.value.found
+    assert "--text-column" in refusal.value.next_step
+
+
+@pytest.mark.parametrize("values", ["正面 负面", "-1 1", "1 2", "0.0 1.0", "100 116", "pos neg"])
+@pytest.mark.parametrize("label_first", [True, False])
+def test_label_values(values, label_first, tmp_path):
+    labels = values.split()
+    rows = [("很好，下次还来", labels[0]), ("不好，不来了", labels[1])] * 6
+    lines = ["\t".join(row[::-1] if label_first else row) for row in rows]
+    path = tmp_path / "a.txt"
+    path.write_text("\n".join(lines), "utf-8")
+    read_rows = read(path)
+    assert [(e.text, e.labels) for e in read_rows.examples] == [(text, (label,)) for text, label in rows]
+
+
+def test_predictions_are_written_with_scores(tmp_path):
+    rows = read(FIXTURES / "reviews.csv")
+    out = tmp_path / "out.csv"
+    write(out, [Prediction(e.text, None, ("1",), {"0": 0.25, "1": 0.75}) for e in rows.examples], rows.format)
+    assert out.read_text("utf-8").splitlines()[0] == "label,review,score"
+    again = read(out)
+    assert [e.text for e in again.examples] == [e.text for e in rows.examples]
+    assert {e.labels for e in again.examples} == {("1",)}
+
+
+def test_files_that_are_no_text(tmp_path):
+    path = tmp_path / "a"
+    for content in (b"", b"\x1f\x8b\x08\0\0\0\0", b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x80\x80\x80"):
+        path.write_bytes(content)
+        with pytest.raises(Refusal):
+            read(path)
+    with pytest.raises(Refusal):
+        read(tmp_path / "missing.txt")
+    with pytest.raises(Refusal):
+        read(tmp_path)
