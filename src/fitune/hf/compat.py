@@ -1,0 +1,36 @@
+"""Differences between the supported transformers versions (4.57 .. 5.x), each dated, all of them here."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import transformers
+from transformers import TrainingArguments
+
+
+def training_arguments(**fields: Any) -> TrainingArguments:
+    """TrainingArguments by today's names, whatever the version calls them.
+
+    ``report_to``: 4.x took None for "all", 5.0 takes "none" alone (2025-12); "none" works in both.
+    ``warmup_ratio``: deprecated in 5.0, gone later; ``warmup_steps`` below 1 is a share there, so callers that mean a
+    number of steps give ``warmup_steps``.
+    """
+    known = inspect.signature(TrainingArguments.__init__).parameters
+    renamed = {"eval_strategy": "evaluation_strategy", "processing_class": "tokenizer"}
+    chosen: dict[str, Any] = {}
+    for name, value in fields.items():
+        if name in known:
+            chosen[name] = value
+        elif renamed.get(name) in known:
+            chosen[renamed[name]] = value
+        else:
+            raise TypeError(f"TrainingArguments of transformers {transformers.__version__} has no {name!r}")
+    return TrainingArguments(**chosen)
+
+
+def loss_is_shifted(model: Any) -> bool:
+    """Whether the model's loss predicts the next token (causal language models that are no encoder-decoders)."""
+    if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+        return False
+    return getattr(model, "loss_type", None) == "ForCausalLM"

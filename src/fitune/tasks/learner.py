@@ -1,0 +1,96 @@
+"""A Hugging Face model together with its loss, as a sum: what the Stepper can cut without changing what is learned.
+
+Legend: B windows, L tokens, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fitune.hf import IGNORED
+from fitune.tasks.crf import LinearChainCrf
+
+_DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+class Learner(nn.Module):
+    """``model`` with a head, its loss summed over labelled tokens (NER) or windows' shares of examples (classification).
+
+    Args:
+        model: a Hugging Face model for token or sequence classification.
+        crf: a ``LinearChainCrf`` over the model's labels; None: softmax.
+        multi_label: every class is a yes/no question of its own.
+        class_weights: weight of each class, shape (C,), in the loss and in a step's total weight; None: 1.
+        label_smoothing: share of the target probability that is spread over all classes.
+        precision: autocast precision of the forward pass; the loss itself is always fp32.
+    """
+
+    class_weights: Tensor | None
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        crf: LinearChainCrf | None = None,
+        multi_label: bool = False,
+        class_weights: Tensor | None = None,
+        label_smoothing: float = 0.0,
+        precision: str = "fp32",
+    ) -> None:
+        super().__init__()
+        self.model, self.crf, self.multi_label = model, crf, multi_label
+        self.label_smoothing, self.precision = label_smoothing, precision
+        self.register_buffer("class_weights", class_weights, persistent=False)
+
+    @property
+    def config(self) -> Any:
+        """The Hugging Face config, which the Trainer reads."""
+        return self.model.config
+
+    def forward(self, labels: Tensor | None = None, weights: Tensor | None = None, **inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Summed weighted loss (0-dim, 0 without labels) and logits in fp32, (B, L, C) or (B, C)."""
+        with self._autocast(next(iter(inputs.values())).device.type):
+            logits = self.model(**inputs).logits
+        logits = logits.float()
+        if labels is None:
+            return logits.new_zeros(()), logits
+        return self.window_losses(logits, labels, weights).sum(), logits
+
+    def window_losses(self, logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
+        """(B,): each window's part of the summed loss. ``weights`` (B,) are its shares of its example, None for NER."""
+        if logits.dim() == 2:
+            assert weights is not None
+            return self._example_losses(logits, labels) * weights
+        if self.crf is not None:
+            return self.crf.negative_log_likelihood(logits, labels)
+        losses = functional.cross_entropy(
+            logits.flatten(0, 1),
+            labels.flatten(),
+            weight=self.class_weights,
+            ignore_index=IGNORED,
+            reduction="none",
+            label_smoothing=self.label_smoothing,
+        )
+        return losses.view(labels.shape).sum(1)
+
+    def _example_losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """(B,): a window's loss, before its share of the example is taken."""
+        if not self.multi_label:
+            return functional.cross_entropy(
+                logits, labels, weight=self.class_weights, reduction="none", label_smoothing=self.label_smoothing
+            )
+        targets = labels * (1 - self.label_smoothing) + self.label_smoothing / 2
+        losses = functional.binary_cross_entropy_with_logits(logits, targets, weight=self.class_weights, reduction="none")
+        return losses.mean(-1)
+
+    @contextmanager
+    def _autocast(self, device_type: str) -> Iterator[None]:
+        dtype = _DTYPES.get(self.precision)
+        with torch.autocast(device_type, dtype=dtype, enabled=dtype is not None):
+            yield
