@@ -95,7 +95,7 @@ def _checked(encoded: Encoded, texts: Sequence[str]) -> Encoded:
     lengths = np.repeat(np.array([len(text) for text in texts], np.int64), np.diff(encoded.bounds))
     wrong = (encoded.starts < 0) | (encoded.ends < encoded.starts) | (encoded.ends > lengths)
     backwards = np.zeros(len(encoded.ids), np.bool_)
-    backwards[1:] = encoded.starts[1:] < encoded.starts[:-1]
+    backwards[1:] = (encoded.starts[1:] < encoded.starts[:-1]) | (encoded.ends[1:] < encoded.ends[:-1])
     begins = encoded.bounds[:-1]
     backwards[begins[begins < len(backwards)]] = False
     bad = np.flatnonzero(wrong | backwards)
