@@ -28,13 +28,13 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 class StorageBook:
     """Live storages on the watched device types, each with the handle that ``on_birth`` gave.
 
-    ``on_birth(size_bytes)`` may raise: then the storage is not entered, and those born before it in the same op leave
+    ``on_birth(size_bytes, tensor)`` may raise: then the storage is not entered, and those born before it in the same op leave
     again when they die. ``on_death(handle)`` is called once for each handle.
     """
 
     def __init__(
         self,
-        on_birth: Callable[[int], Any],
+        on_birth: Callable[[int, torch.Tensor], Any],
         on_death: Callable[[Any], None],
         device_types: Iterable[str] = ("cpu",),
     ) -> None:
@@ -67,7 +67,7 @@ class StorageBook:
         key = id(storage)
         if key in self._live:
             return
-        handle = self._on_birth(storage.nbytes())
+        handle = self._on_birth(storage.nbytes(), tensor)
         # The Python object of a storage lives as long as the storage, so that its id is a key and its end is the end.
         self._live[key] = (weakref.ref(storage, lambda _, key=key: self._dead.append(key)), handle)
 

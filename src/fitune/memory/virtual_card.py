@@ -154,7 +154,7 @@ class VirtualCard:
                 self._counting = False
         return outputs, None
 
-    def _birth(self, size_bytes: int) -> Block | None:
+    def _birth(self, size_bytes: int, tensor: torch.Tensor) -> Block | None:
         if size_bytes == 0:
             return None
         self._count += self._counting
