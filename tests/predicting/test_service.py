@@ -8,24 +8,8 @@ from fastapi.testclient import TestClient
 
 from fitune.predicting.service import Limits, create_app
 from fitune.predicting.serving import choose_token, is_loopback
-from fitune.values import Prediction, Refusal, Span
-
-
-class CapitalFinder:
-    """Finds capital letters: enough of a model to see offsets, order and failures."""
-
-    def __call__(self, texts, text_pairs=None):
-        if any("poison" in text for text in texts):
-            raise RuntimeError("the model broke")
-        return [Prediction(text, spans=tuple(self.spans(text))) for text in texts]
-
-    def spans(self, text):
-        return [
-            Span(i, i + 1, "CAP", 0.5 if c == "Q" else 1.0) for i, c in enumerate(text) if c.isascii() and c.isupper()
-        ]
-
-    def describe(self):
-        return {"name": "capitals", "task": "ner", "labels": ["CAP"], "examples": []}
+from fitune.values import Refusal
+from tests.predicting.conftest import CapitalFinder
 
 
 @contextmanager

@@ -78,7 +78,7 @@ async function predict(texts, pairs) {
     state.results = predictions.map((prediction) => ({
       text: prediction.text, pair: prediction.text_pair, characters: Array.from(prediction.text),
       entities: prediction.entities || null, labels: prediction.labels || null, scores: prediction.scores || null,
-      edited: false, cursor: [0, 0],
+      edited: false, cursor: null,
     }));
     const seconds = ((performance.now() - started) / 1000).toFixed(2);
     setStatus("done", { texts: texts.length, seconds });
@@ -242,18 +242,16 @@ function correctByKey(event) {
   const box = event.target.closest(".text[data-index]");
   if (!box) return;
   const result = state.results[Number(box.dataset.index)];
-  const last = result.characters.length;
-  const [anchor, head] = result.cursor;
   const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
   if (step) {
-    const moved = Math.max(0, Math.min(last, head + step));
-    // Without Shift one character is selected, so that the place can be seen.
-    result.cursor = event.shiftKey ? [anchor, moved] : [Math.min(moved, Math.max(0, last - 1)), Math.min(moved, Math.max(0, last - 1)) + 1];
-    if (!event.shiftKey && step < 0) result.cursor = [Math.max(0, anchor - 1), Math.max(0, anchor - 1) + 1];
-    showSelection(box, result.cursor);
+    // The cursor is two characters, both included; without Shift they are the same one.
+    const [anchor, head] = result.cursor || [0, step > 0 ? -1 : result.characters.length];
+    const moved = Math.max(0, Math.min(result.characters.length - 1, head + step));
+    result.cursor = event.shiftKey ? [Math.max(0, anchor), moved] : [moved, moved];
+    showSelection(box, [Math.min(...result.cursor), Math.max(...result.cursor) + 1]);
   } else if (event.key === "Enter" || event.key === "Delete") {
-    const range = selectedIn(box) || [...result.cursor].sort((a, b) => a - b);
-    if (range[0] === range[1]) return;
+    const range = selectedIn(box);
+    if (!range) return;
     openMenu(Number(box.dataset.index), ...range, box.getBoundingClientRect());
     if (event.key === "Delete") {
       const removal = [...$("menu").children].find((button) => button.textContent === word("remove"));
