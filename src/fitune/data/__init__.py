@@ -2,7 +2,11 @@
 
 from fitune.data.alignment import Aligned, align
 from fitune.data.coverage import Coverage, coverage
+from fitune.data.division import split_dev
 from fitune.data.encoder import Encoded, Encoder, FastEncoder
+from fitune.data.fallback import SlowEncoder, probe
+from fitune.data.normalization import lacks_capitals, lowercase_map, quote_map
+from fitune.data.projection import IGNORED, Expressed, Projected, characters, heads_of_words, project, targets
 from fitune.data.reading import Stream, read, stream, write
 from fitune.data.rows import Format, Rows, Skipped
 from fitune.data.schemes import (
@@ -20,6 +24,7 @@ from fitune.data.schemes import (
 from fitune.data.windows import SPECIAL, Windows, merge, split
 
 __all__ = [
+    "IGNORED",
     "SCHEMES",
     "SPECIAL",
     "Aligned",
@@ -28,24 +33,36 @@ __all__ = [
     "Detected",
     "Encoded",
     "Encoder",
+    "Expressed",
     "FastEncoder",
     "Format",
+    "Projected",
     "Rows",
     "Scheme",
     "Skipped",
+    "SlowEncoder",
     "Stream",
     "Windows",
     "align",
+    "characters",
     "coverage",
     "decode_tags",
     "detect_scheme",
     "flatten",
+    "heads_of_words",
     "invalid_transitions",
+    "lacks_capitals",
+    "lowercase_map",
     "merge",
+    "probe",
+    "project",
+    "quote_map",
     "read",
     "spans_to_tags",
     "split",
+    "split_dev",
     "stream",
     "tags_to_spans",
+    "targets",
     "write",
 ]
