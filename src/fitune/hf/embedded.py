@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import itertools
 import json
 import os
 import shutil
@@ -175,7 +176,7 @@ def read_packed(path: Path) -> Packed:
     at += 4 * count
     text = bytes(data[at : at + text_bytes])
     at += text_bytes
-    pieces = [text[a:b].decode("utf-8", "replace") for a, b in zip(offsets, offsets[1:], strict=False)]
+    pieces = [text[a:b].decode("utf-8", "replace") for a, b in itertools.pairwise(offsets)]
     at += 8 + struct.unpack_from("<I", buffer, at + 4)[0]  # the normalisation map: NFKC does its work here
     (tensors,) = struct.unpack_from("<i", buffer, at)
     at += 4
