@@ -33,6 +33,14 @@ CASES = [
     ("records.jsonl", "json", "classification", 3, ("3", "7"), {}),
     ("records_multi.json", "json", "classification", 3, ("looks", "price"), {}),
     ("multi.csv", "csv", "classification", 6, ("build", "looks", "price"), {"header": 1}),
+    ("doccano_utf16.jsonl", "spans", "ner", 2, ("name", "place"), {}),
+    ("spans_lists.jsonl", "spans", "ner", 3, ("name", "place"), {}),
+    ("spans_pretty.json", "spans", "ner", 2, ("name", "place"), {}),
+    ("label_studio.json", "label-studio", "ner", 2, ("name", "place"), {}),
+    ("label_studio_choices.json", "label-studio", "classification", 2, ("正面", "负面"), {}),
+    ("word_tag.txt", "word-tag", "ner", 3, ("nr", "ns", "nt"), {}),
+    ("inline.txt", "inline", "ner", 3, ("name", "place"), {}),
+    ("parallel/sentences.txt", "parallel", "ner", 2, ("LOC",), {}),
     ("plain.txt", "text", None, 3, (), {"blank": 1}),
 ]
 
@@ -50,7 +58,7 @@ def test_fixture_is_recognised(name, format, task, count, labels, structure):
 @pytest.mark.parametrize("name", [case[0] for case in CASES])
 def test_read_write_read_is_the_identity(name, tmp_path):
     rows = read(FIXTURES / name)
-    again = tmp_path / ("copy" + Path(name).suffix)
+    again = tmp_path / (Path(name).stem + Path(name).suffix)
     write(again, rows.examples, rows.format)
     if name.startswith("titles"):
         (tmp_path / "class.txt").write_bytes((FIXTURES / "titles" / "class.txt").read_bytes())
@@ -182,3 +190,76 @@ def test_files_that_are_no_text(tmp_path):
         read(tmp_path / "missing.txt")
     with pytest.raises(Refusal):
         read(tmp_path)
+
+
+def test_utf16_offsets_are_converted():
+    rows = read(FIXTURES / "doccano_utf16.jsonl")
+    assert rows.format.details["unit"] == "utf16"
+    assert rows.examples[0].spans == (Span(1, 3, "name"), Span(6, 8, "place"))
+
+
+def test_mentions_decide_one_span_at_a_time(tmp_path):
+    path = tmp_path / "a.jsonl"
+    good = '{"text": "小满在烟台", "entities": [{"start": 0, "end": 2, "label": "n", "text": "小满"}]}\n'
+    moved = '{"text": "在烟台", "entities": [{"start": 0, "end": 2, "label": "p", "text": "烟台"}]}\n'
+    wrong = '{"text": "在烟台", "entities": [{"start": 0, "end": 2, "label": "p", "text": "青岛"}]}\n'
+    path.write_text(good * 3 + moved + wrong, "utf-8")
+    rows = read(path)
+    assert rows.examples[3].spans == (Span(1, 3, "p"),)
+    assert [s.source.line for s in rows.skipped] == [5]
+    assert "青岛" in rows.skipped[0].reason
+    assert len(rows.notes) == 1
+
+
+def test_surname_and_given_name_are_one_person():
+    rows = read(FIXTURES / "word_tag.txt")
+    mentions = [[e.text[s.start : s.end] for s in e.spans] for e in rows.examples]
+    assert mentions == [["林小满", "烟台"], ["海风出版社", "许真"], []]
+    apart = read(FIXTURES / "word_tag.txt", format="word-tag,merge=no")
+    assert [apart.examples[0].text[s.start : s.end] for s in apart.examples[0].spans] == ["林", "小满", "烟台"]
+    others = read(FIXTURES / "word_tag.txt", format="word-tag,entities=t|ns")
+    assert others.labels == ("ns", "t")
+
+
+def test_folder_of_parallel_files():
+    assert [bare(e) for e in read(FIXTURES / "parallel").examples] == [
+        ("我在烟台", (Span(2, 4, "LOC"),), None, None),
+        ("雨停了", (), None, None),
+    ]
+    assert read(FIXTURES / "parallel" / "tags.txt").examples[0].spans == (Span(2, 4, "LOC"),)
+
+
+@pytest.mark.parametrize("kind", ["excel", "parquet"])
+def test_sheets(kind, tmp_path):
+    pytest.importorskip("openpyxl" if kind == "excel" else "pyarrow")
+    examples = [Example("=很好，", None, ("1",)), Example("不好\n不来了", None, ("0",)), Example("还行", None, ("1",))]
+    format = read(FIXTURES / "reviews.csv").format.model_copy(update={"name": kind})
+    path = tmp_path / "a.bin"
+    write(path, examples, format)
+    rows = read(path)
+    assert (rows.format.name, rows.task, rows.labels) == (kind, "classification", ("0", "1"))
+    assert list(map(bare, rows.examples)) == list(map(bare, examples))
+    assert [e.source.line for e in rows.examples] == [2, 3, 4]
+    assert all_counted(rows)
+
+
+def test_one_row_per_label(tmp_path):
+    path = tmp_path / "a.tsv"
+    lines = ["text\tlabel", "又好又便宜\t价格", "又好又便宜\t质量", "便宜\t价格", "结实好看\t质量", "结实好看\t外观"]
+    lines += ["好看便宜\t外观", "好看便宜\t价格", "还行\t质量"]
+    path.write_text("\n".join(lines), "utf-8")
+    rows = read(path)
+    assert rows.multi_label
+    assert [e.labels for e in rows.examples][:2] == [("价格", "质量"), ("价格",)]
+    assert (rows.rows_in_file, rows.merged, len(rows.examples)) == (8, 3, 5)
+    write(path, rows.examples, rows.format)
+    assert list(map(bare, read(path).examples)) == list(map(bare, rows.examples))
+    assert len(read(path, multi_label=False).examples) == 8
+
+
+def test_json_without_a_text_is_refused(tmp_path):
+    path = tmp_path / "a.json"
+    for content in ('{"a": 1, "b": 2}', '{"text": "abc', '[{"text": ', '{"O": 0, "B-LOC": 1}'):
+        path.write_text(content)
+        with pytest.raises(Refusal):
+            read(path)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fitune.data.encodings import Encoding, read_lines, recognize_encoding
-from fitune.data.formats import ALIASES, TEXT_FORMATS, Columns, Sample, TextFormat
+from fitune.data.formats import ALIASES, PATH_FORMATS, TEXT_FORMATS, Columns, PathFormat, Sample, TextFormat
+from fitune.data.formats.json_objects import sample_objects
 from fitune.data.rows import Format, Rows, Skipped, Tally, Task, invalid_text
 from fitune.messages import _
 from fitune.values import Example, Prediction, Refusal
@@ -116,29 +117,30 @@ def stream(
     """The rows of a file one by one. With ``labelled=False`` rows without a label are kept: nothing is learned."""
     place = Path(path)
     _check_file(place)
-    encoding = recognize_encoding(place)
     columns = Columns(text_column, text_pair_column, label_column, multi_label)
-    if isinstance(format, Format):
-        found, reader = format, _format_by_name(format.name)
-        found = found.model_copy(update={"encoding": encoding.name, "newline": encoding.newline})
+    tally = Tally(str(place), labelled=labelled)
+    opened = _open_path(place, format, columns)
+    if opened is not None:
+        found, reader = opened
+        examples, checked = reader.parse(place, found, tally), False
     else:
-        found, reader = _recognize(_sample(place, encoding, columns, task), format)
+        if place.is_dir():
+            raise Refusal(_("this is a folder, not a file"), where=str(place), next_step=_("Name a file in it"))
+        encoding = recognize_encoding(place)
+        if isinstance(format, Format):
+            found, text_reader = format, _text_format(format.name)
+        else:
+            found, text_reader = _recognize(_sample(place, encoding, columns, task), format)
         found = found.model_copy(update={"encoding": encoding.name, "newline": encoding.newline})
+        examples = text_reader.parse(read_lines(place, encoding), found, tally)
+        checked = encoding.damaged or "container" in found.details
     if task is not None and found.task is not None and found.task != task:
         raise Refusal(
-            _(
-                "the file is for {found}, not for {task}: {evidence}",
-                found=found.task,
-                task=task,
-                evidence=found.evidence,
-            ),
+            _("the file is for {found}, not {task}: {evidence}", found=found.task, task=task, evidence=found.evidence),
             where=str(place),
             next_step=_("Leave out --task, or name the format with --format"),
             code="FT104",
         )
-    tally = Tally(str(place), labelled=labelled)
-    checked = encoding.damaged or "container" in found.details
-    examples = reader.parse(read_lines(place, encoding), found, tally)
     return Stream(place, found, _valid(examples, tally) if checked else examples, tally)
 
 
@@ -149,10 +151,14 @@ def write(path: str | os.PathLike[str], items: Iterable[Example | Prediction], f
     expressed in the format (a line break in a format of lines, for example).
     """
     place = Path(path)
-    writer = _format_by_name(format.name)
-    aside = place.with_name(f"{place.name}.{os.getpid()}.part")
     if format.details.get("row_per_label"):
         items = _one_row_per_label(items)
+    for path_format in PATH_FORMATS:
+        if path_format.name == format.name:
+            path_format.write(place, items, format)
+            return
+    writer = _text_format(format.name)
+    aside = place.with_name(f"{place.name}.{os.getpid()}.part")
     newline = format.newline
     try:
         with aside.open("w", encoding=format.encoding, newline="") as file:
@@ -160,12 +166,9 @@ def write(path: str | os.PathLike[str], items: Iterable[Example | Prediction], f
                 file.write(line + newline)
         aside.replace(place)
     except UnicodeEncodeError as error:
+        character = repr(error.object[error.start])
         raise Refusal(
-            _(
-                "the encoding {encoding} has no {character}",
-                encoding=format.encoding,
-                character=repr(error.object[error.start]),
-            ),
+            _("the encoding {encoding} has no {character}", encoding=format.encoding, character=character),
             where=str(place),
             next_step=_("Choose an output file that ends in .jsonl"),
             code="FT105",
@@ -174,13 +177,32 @@ def write(path: str | os.PathLike[str], items: Iterable[Example | Prediction], f
         aside.unlink(missing_ok=True)
 
 
+def _open_path(path: Path, format: str | Format | None, columns: Columns) -> tuple[Format, PathFormat] | None:
+    """The format and reader of a file that is no single text file, or None."""
+    name = format.name if isinstance(format, Format) else format
+    wanted = ALIASES.get(name.lower(), name.lower()) if name is not None else None
+    for reader in PATH_FORMATS:
+        if wanted is not None and wanted != reader.name:
+            continue
+        if path.is_dir() and reader.name != "parallel":
+            continue
+        if isinstance(format, Format):
+            return format, reader
+        found = reader.recognize(path, columns, wanted is not None)
+        if found is not None:
+            return found, reader
+        if wanted is not None:
+            raise _not_that_format(path, wanted)
+    return None
+
+
 def _check_file(path: Path) -> None:
     if not path.exists():
         raise Refusal(
             _("there is no such file"), where=str(path), next_step=_("Check the path: ls {folder}", folder=path.parent)
         )
     if path.is_dir():
-        raise Refusal(_("this is a folder, not a file"), where=str(path), next_step=_("Name a file in it"))
+        return
     try:
         with path.open("rb") as file:
             head = file.read(8)
@@ -217,7 +239,7 @@ def _sample(path: Path, encoding: Encoding, columns: Columns, task: str | None) 
     return Sample(path, lines, "\n".join(lines), whole, columns, task)
 
 
-def _format_by_name(name: str) -> TextFormat:
+def _text_format(name: str) -> TextFormat:
     wanted = ALIASES.get(name.lower(), name.lower())
     for reader in TEXT_FORMATS:
         if reader.name == wanted:
@@ -225,7 +247,20 @@ def _format_by_name(name: str) -> TextFormat:
     raise Refusal(
         _("there is no format {name}", name=repr(name)),
         where="--format",
-        next_step=_("Formats: {names}", names=", ".join([reader.name for reader in TEXT_FORMATS])),
+        next_step=_("Formats: {names}", names=_names()),
+        code="FT104",
+    )
+
+
+def _names() -> str:
+    return ", ".join(reader.name for reader in (*TEXT_FORMATS, *PATH_FORMATS))
+
+
+def _not_that_format(path: Path, name: str) -> Refusal:
+    return Refusal(
+        _("the file does not look like the format {name}", name=name),
+        where=str(path),
+        next_step=_("Leave out --format to let fitune recognise it"),
         code="FT104",
     )
 
@@ -233,26 +268,38 @@ def _format_by_name(name: str) -> TextFormat:
 def _recognize(sample: Sample, name: str | None) -> tuple[Format, TextFormat]:
     if name is not None:
         name, _comma, options = name.partition(",")
-        reader = _format_by_name(name)
+        reader = _text_format(name)
         found = reader.recognize(replace(sample, forced=True))
         if found is None:
-            raise Refusal(
-                _("the file does not look like the format {name}", name=name),
-                where=str(sample.path),
-                next_step=_("Leave out --format to let fitune recognise it"),
-                code="FT104",
-            )
+            raise _not_that_format(sample.path, name)
         return _with_options(found, options), reader
     for reader in TEXT_FORMATS:
         found = reader.recognize(sample)
         if found is not None and (found.task in (None, sample.task) or sample.task is None):
             return found, reader
+        if reader.name == "json" and (refusal := _json_without_text(sample)):
+            raise refusal
     raise Refusal(
         _("no format was recognised"),
         where=str(sample.path),
-        next_step=_("Name it with --format: {names}", names=", ".join(r.name for r in TEXT_FORMATS)),
+        next_step=_("Name it with --format: {names}", names=_names()),
         code="FT104",
     )
+
+
+def _json_without_text(sample: Sample) -> Refusal | None:
+    """JSON that no JSON format could read is not to be taken for a table or for plain text."""
+    found = sample_objects(sample)
+    if found is not None:
+        keys = list(dict.fromkeys(key for plain in found[1] for key in plain))[:20]
+        told = _("JSON objects without a text; their keys are: {keys}", keys=", ".join(keys))
+        step = _("Name the one that holds the text with --text-column")
+    elif sample.text.lstrip().startswith(('{"', '[{"', "{'")):
+        told = _("the file begins like JSON, but its first object cannot be read")
+        step = _("Check the first lines; or read it line by line with --format text")
+    else:
+        return None
+    return Refusal(told, where=f"{sample.path}:1", next_step=step, code="FT102")
 
 
 def _with_options(format: Format, options: str) -> Format:

@@ -55,6 +55,18 @@ class TextFormat:
     """Lines, without their ends, from examples or predictions."""
 
 
+@dataclass(frozen=True)
+class PathFormat:
+    """A format that is no single text file: it opens and writes its files itself."""
+
+    name: str
+    recognize: Callable[[Path, Columns, bool], Format | None]
+    """(path, columns, forced) -> the format, or None."""
+    parse: Callable[[Path, Format, Tally], Iterator[Example]]
+    write: Callable[[Path, Iterable[Example | Prediction], Format], None]
+    """Writes to a path that nobody reads yet."""
+
+
 def not_expressible(item: Example | Prediction, format_name: str, what: str) -> Refusal:
     """A text that the format has no way to hold."""
     return Refusal(

@@ -1,0 +1,224 @@
+"""Excel and Parquet: rows of cells in a binary file, for classification. The first row of a sheet is its header."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, cast
+
+from fitune.data.formats.base import Columns, PathFormat
+from fitune.data.formats.tables import RowMaker, choose_columns, has_known_name, label_cell, label_details, text_of
+from fitune.data.rows import Format, Tally
+from fitune.messages import _
+from fitune.values import Example, Prediction, Refusal
+
+_SAMPLE_ROWS = 2000
+Row = list[Any]
+
+
+def _need(module: str, path: Path) -> Any:
+    """An optional library, or Refusal that says how to get it."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise Refusal(
+            _("this file needs the package {module}, which is not installed", module=module.partition(".")[0]),
+            where=str(path),
+            next_step='pip install "fitune[excel]"',
+            code="FT102",
+        ) from None
+
+
+def _unreadable(path: Path, kind: str, error: Exception) -> Refusal:
+    return Refusal(
+        _(
+            "the file is damaged or no {kind} file: {problem}",
+            kind=kind,
+            problem=str(error)[:200] or type(error).__name__,
+        ),
+        where=str(path),
+        next_step=_("Open it where it was made and save it again, or as CSV"),
+        code="FT102",
+    )
+
+
+def _excel_rows(path: Path) -> Iterator[Row]:
+    """The rows of the first sheet."""
+    openpyxl = _need("openpyxl", path)
+    try:
+        with path.open("rb") as file:
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            for row in book.worksheets[0].iter_rows(values_only=True):
+                yield list(row)
+    except (MemoryError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except Exception as error:
+        # openpyxl lets through whatever zipfile, the XML parser and its own parts raise.
+        raise _unreadable(path, "Excel", error) from error
+
+
+def _parquet_rows(path: Path) -> Iterator[Row]:
+    """The rows of a Parquet file, after one with the names of its columns."""
+    pyarrow = _need("pyarrow", path)
+    parquet = _need("pyarrow.parquet", path)
+    try:
+        file = parquet.ParquetFile(path)
+        names = list(file.schema_arrow.names)
+        yield list(names)
+        for batch in file.iter_batches(batch_size=4096):
+            yield from map(list, zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    except (pyarrow.lib.ArrowException, OSError, ValueError, KeyError, UnicodeDecodeError) as error:
+        raise _unreadable(path, "Parquet", error) from error
+
+
+def _recognize(path: Path, columns: Columns, rows: Iterator[Row], name: str) -> Format | None:
+    first = next(rows, None)
+    if first is None:
+        raise Refusal(_("the file holds no rows"), where=str(path), next_step=_("Name a file with rows in it"))
+    head = [text_of(cell) for cell in first]
+    asked = [column for column in (columns.text, columns.text_pair, columns.label) if column is not None]
+    with_header = name == "parquet" or has_known_name(head) or any(not column.isdecimal() for column in asked)
+    sample = [[_cell(cell) for cell in row] for row in islice(rows, _SAMPLE_ROWS)]
+    header = head if with_header else None
+    layout = choose_columns(header, sample if with_header else [head, *sample], columns, path)
+    if layout is None:
+        raise Refusal(
+            _("no column holds texts; the columns are: {known}", known=", ".join(head)),
+            where=f"{path}:1",
+            next_step=_("Name it with {option}", option="--text-column"),
+            code="FT103",
+        )
+    details: dict[str, Any] = {"header": header, "width": len(head), "text": layout.text}
+    details.update(text_pair=layout.text_pair, label=layout.label)
+    if layout.label is not None:
+        body = sample if with_header else [head, *sample]
+        cells = [text_of(row[layout.label]) for row in body if layout.label < len(row)]
+        details.update(label_details(cells, columns, None if with_header else path))
+    task = "classification" if layout.label is not None else None
+    evidence = _("{kind} file; {columns}", kind=name.capitalize(), columns=layout.evidence)
+    return Format(name=name, task=task, details=details, evidence=evidence)
+
+
+def _cell(cell: object) -> object:
+    """A list of labels as the JSON that RowMaker reads."""
+    if isinstance(cell, (list, tuple)):
+        return json.dumps([text_of(part) for part in cast(list[object], cell)], ensure_ascii=False)
+    return cell
+
+
+def _parse(rows: Iterator[Row], format: Format, tally: Tally) -> Iterator[Example]:
+    details = format.details
+    text_at, pair_at, label_at = details["text"], details.get("text_pair"), details.get("label")
+    make = RowMaker(format, tally).example
+    start = 1
+    if details.get("header") is not None:
+        next(rows, None)
+        tally.structure["header"] += 1
+        start = 2
+    for number, row in enumerate(rows, start):
+        cells = [text_of(_cell(cell)) for cell in row]
+        cells += [""] * (int(details["width"]) - len(cells))
+        if not any(cells):
+            tally.structure["blank"] += 1
+            continue
+        pair = cells[pair_at] if pair_at is not None else None
+        example = make(number, cells[text_at], pair, cells[label_at] if label_at is not None else None)
+        if example is not None:
+            yield example
+
+
+def _cells(item: Example | Prediction, format: Format) -> list[str | float | None]:
+    details = format.details
+    cells: list[str | float | None] = [None] * int(details["width"])
+    cells[details["text"]] = item.text
+    if details.get("text_pair") is not None:
+        cells[details["text_pair"]] = item.text_pair
+    if details.get("label") is not None:
+        cells[details["label"]] = label_cell(item.labels, details) or None
+    return cells
+
+
+def _extra(item: Example | Prediction, format: Format) -> dict[str, str | float | None]:
+    """Columns that were not in the file: what a prediction brings."""
+    extra: dict[str, str | float | None] = {}
+    if format.details.get("label") is None and item.labels is not None:
+        extra["label"] = label_cell(item.labels, format.details)
+    if isinstance(item, Prediction):
+        if item.scores is not None:
+            extra["scores"] = json.dumps(item.scores, ensure_ascii=False)
+        if item.spans is not None:
+            extra["entities"] = json.dumps(item.to_json()["entities"], ensure_ascii=False)
+    return extra
+
+
+def _write_excel(path: Path, items: Iterable[Example | Prediction], format: Format) -> None:
+    openpyxl = _need("openpyxl", path)
+    from openpyxl.cell import WriteOnlyCell
+
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet()
+    header = format.details.get("header")
+    try:
+        for index, item in enumerate(items):
+            extra = _extra(item, format)
+            if index == 0 and header is not None:
+                sheet.append([*header, *extra])
+            row: list[Any] = []
+            for value in [*_cells(item, format), *(extra.values() if header is not None else ())]:
+                cell = WriteOnlyCell(sheet, value=value)
+                # A text that begins with "=" is a text, not a formula.
+                if isinstance(value, str):
+                    cell.data_type = "s"
+                row.append(cell)
+            sheet.append(row)
+    except openpyxl.utils.exceptions.IllegalCharacterError as error:
+        raise Refusal(
+            _("an Excel cell cannot hold the control characters of this text: {text}", text=repr(str(error)[:60])),
+            where=str(path),
+            next_step=_("Choose an output file that ends in .jsonl"),
+            code="FT105",
+        ) from None
+    book.save(path)
+
+
+def _write_parquet(path: Path, items: Iterable[Example | Prediction], format: Format) -> None:
+    pyarrow = _need("pyarrow", path)
+    parquet = _need("pyarrow.parquet", path)
+    source = iter(items)
+    block = list(islice(source, 4096))
+    names = [*format.details["header"], *(_extra(block[0], format) if block else ())]
+    schema = pyarrow.schema([(name, pyarrow.string()) for name in names])
+    with parquet.ParquetWriter(path, schema) as writer:
+        while block:
+            rows = [[*_cells(item, format), *_extra(item, format).values()] for item in block]
+            arrays = [pyarrow.array(list(column), pyarrow.string()) for column in zip(*rows, strict=True)]
+            writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
+            block = list(islice(source, 4096))
+
+
+def _starts_with(path: Path, signature: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(signature)) == signature
+
+
+def _recognize_excel(path: Path, columns: Columns, forced: bool) -> Format | None:
+    return _recognize(path, columns, _excel_rows(path), "excel") if _starts_with(path, b"PK\x03\x04") else None
+
+
+def _recognize_parquet(path: Path, columns: Columns, forced: bool) -> Format | None:
+    return _recognize(path, columns, _parquet_rows(path), "parquet") if _starts_with(path, b"PAR1") else None
+
+
+EXCEL = PathFormat(
+    "excel", _recognize_excel, lambda path, format, tally: _parse(_excel_rows(path), format, tally), _write_excel
+)
+PARQUET = PathFormat(
+    "parquet",
+    _recognize_parquet,
+    lambda path, format, tally: _parse(_parquet_rows(path), format, tally),
+    _write_parquet,
+)
