@@ -100,14 +100,18 @@ def main(arguments: list[str]) -> int:
                 wrong += 1
                 print(f"{room}: no Chinese for {message.id!r} ({message.locations[0][0]})")
         compiled = mo_bytes(catalog)
+        # The command-line parser asks gettext for its own words, where gettext looks for them.
+        targets = [mo, ZH / "LC_MESSAGES" / "parser.mo"] if room == "cli" else [mo]
         if check:
-            if not mo.exists() or translations(mo.read_bytes()) != translations(compiled):
+            if any(not t.exists() or translations(t.read_bytes()) != translations(compiled) for t in targets):
                 wrong += 1
                 print(f"{room}: {mo.name} is stale; run: python scripts/messages.py {room}")
         else:
-            ZH.mkdir(parents=True, exist_ok=True)
+            po.parent.mkdir(parents=True, exist_ok=True)
             po.write_bytes(po_bytes(catalog))
-            mo.write_bytes(compiled)
+            for target in targets:
+                target.parent.mkdir(exist_ok=True)
+                target.write_bytes(compiled)
     return 1 if wrong else 0
 
 

@@ -155,19 +155,27 @@ class Run:
         """
         return [event for event, _end in self._read_from(0, 0)]
 
-    def follow(self, *, poll_seconds: float = 0.5, until: Callable[[], bool] = lambda: False) -> Iterator[Event]:
+    def follow(
+        self,
+        *,
+        poll_seconds: float = 0.5,
+        until: Callable[[], bool] = lambda: False,
+        even_after_stop: bool = False,
+    ) -> Iterator[Event]:
         """All events so far, then each new one as it is written.
 
-        Ends when the last event is "stopped", or when ``until()`` is true and nothing new is there.
+        Ends when the last event is "stopped" (unless ``even_after_stop``: it may be resumed), or after a last look
+        when ``until()`` is true.
         """
         position = line = 0
         last: Event | None = None
         while True:
+            ending = until()
             for event, end in self._read_from(position, line):
                 line += 1
                 last, position = event, end
                 yield event
-            if (last is not None and last.kind == "stopped") or until():
+            if ending or (last is not None and last.kind == "stopped" and not even_after_stop):
                 return
             time.sleep(poll_seconds)
 

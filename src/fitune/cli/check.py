@@ -1,0 +1,114 @@
+"""``fitune check``: what is in the files, and what is wrong with them."""
+
+from typing import Annotated, Any
+
+import typer
+
+from fitune.cli.app import add_verb
+from fitune.messages import _
+
+
+def add(app: typer.Typer) -> None:
+    """Put the verb into ``app``."""
+    from fitune.cli.options import READING, with_job_options
+
+    def check(
+        files: Annotated[
+            list[str], typer.Argument(metavar="TRAIN [DEV] [TEST]", help=_("One to three files, in this order."))
+        ],
+        fix: Annotated[
+            str | None, typer.Option(metavar="OUT", help=_("Folder for repaired copies (safe repairs only)."))
+        ] = None,
+        model: Annotated[
+            str | None, typer.Option(metavar="NAME", help=_("Also check how this model's tokenizer reads the texts."))
+        ] = None,
+        as_json: Annotated[bool, typer.Option("--json", help=_("For programs: one JSON value."))] = False,
+        given: Any = None,
+    ) -> None:
+        check_files(files, fix, model, as_json, given)
+
+    add_verb(
+        app, "check", with_job_options(check, READING), _("Say what is in your files and what is wrong with them.")
+    )
+
+
+def check_files(files: list[str], fix: str | None, model: str | None, as_json: bool, reading: dict[str, Any]) -> None:
+    """Exit code 1 when a finding is an error."""
+    from fitune.values import Refusal
+
+    if len(files) > 3:
+        raise Refusal(
+            _("{count} files", count=len(files)),
+            where="fitune check",
+            next_step=_("Name the training file, then the development file, then the test file."),
+        )
+    from fitune.cli.render import say, show_findings, show_json
+    from fitune.data import check, read
+
+    splits: dict[str, str] = dict(zip(("train", "dev", "test"), files, strict=False))
+    rows_by_split = {split: read(path, **reading) for split, path in splits.items()}
+    encoder = None
+    if model is not None:
+        from fitune.hf import load_tokenizer, make_encoder
+
+        encoder = make_encoder(load_tokenizer(model))
+    found = check(rows_by_split, encoder)
+    if as_json:
+        show_json({"findings": [finding.model_dump(mode="json") for finding in found.findings]})
+    else:
+        for split, rows in rows_by_split.items():
+            show_rows(split, splits[split], rows)
+        show_findings(found.findings)
+        if not found.findings:
+            say(_("Nothing to complain about."), "green")
+    if fix is not None:
+        write_repaired(rows_by_split, splits, fix)
+    if any(finding.severity == "error" for finding in found.findings):
+        raise SystemExit(1)
+
+
+def show_rows(split: str, path: str, rows: Any) -> None:
+    """What was recognised in one file."""
+    from fitune.cli.render import say
+
+    format_ = rows.format
+    say(
+        _(
+            "{split}: {path}: {rows} rows ({format}, {encoding}), {labels} labels",
+            split=split,
+            path=path,
+            rows=len(rows.examples),
+            format=format_.name,
+            encoding=format_.encoding,
+            labels=len(rows.labels),
+        ),
+        "bold",
+    )
+    names = ", ".join(rows.labels[:20])
+    say(f"    {rows.task or '?'}: {names}{' …' if len(rows.labels) > 20 else ''}")
+    for note in rows.notes:
+        say(f"    {note}")
+    for skipped in rows.skipped[:3]:
+        say(f"    {skipped.source}: {skipped.reason}", "yellow")
+    if len(rows.skipped) > 3:
+        say("    " + _("{count} rows were left out in all", count=len(rows.skipped)), "yellow")
+
+
+def write_repaired(rows_by_split: dict[str, Any], paths: dict[str, str], folder: str) -> None:
+    """Repaired copies under the files' own names, never over the originals."""
+    from pathlib import Path
+
+    from fitune.cli.render import say
+    from fitune.data import repair, write
+    from fitune.values import Refusal
+
+    out = Path(folder)
+    if any(out.resolve() == Path(path).resolve().parent for path in paths.values()):
+        raise Refusal(
+            _("the originals lie in this folder"), where=folder, next_step=_("Name another folder after --fix.")
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    for split, repaired in repair(rows_by_split).items():
+        target = out / Path(paths[split]).name
+        write(target, repaired.examples, rows_by_split[split].format)
+        say(_("Repaired copy: {path}", path=target))

@@ -1,0 +1,36 @@
+"""``fitune init``: write a commented job.toml."""
+
+from typing import Annotated, Any
+
+import typer
+
+from fitune.cli.app import add_verb
+from fitune.messages import _
+from fitune.values import Job
+
+
+def add(app: typer.Typer) -> None:
+    """Put the verb into ``app``."""
+    from fitune.cli.options import with_job_options
+
+    def init(
+        file: Annotated[str, typer.Argument(metavar="FILE", help=_("Training file."))],
+        out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help=_("Where to write."))] = "job.toml",
+        force: Annotated[bool, typer.Option("--force", help=_("Replace the file if it is there."))] = False,
+        given: Any = None,
+    ) -> None:
+        from pathlib import Path
+
+        from fitune.cli.options import job_of
+        from fitune.cli.render import say
+        from fitune.runs import write_job_toml
+        from fitune.values import Refusal
+
+        job = job_of(file, given)
+        if Path(out).exists() and not force:
+            raise Refusal(_("the file is already there"), where=out, next_step=_("Add --force to replace it."))
+        write_job_toml(job, out)
+        say(_("Written: {path}. Change what you like, then: fitune train {path}", path=out))
+
+    fields = [field for field in Job.model_fields if field != "train"]
+    add_verb(app, "init", with_job_options(init, fields), _("Write a job.toml with every setting explained."))

@@ -1,0 +1,75 @@
+"""``fitune predict``: a text, or a whole file, through a trained model."""
+
+from typing import Annotated, Any
+
+import typer
+
+from fitune.cli.app import add_verb
+from fitune.messages import _
+
+
+def add(app: typer.Typer) -> None:
+    """Put the verb into ``app``."""
+    from fitune.cli.options import with_job_options
+
+    def predict(
+        run: Annotated[str, typer.Argument(metavar="RUN", help=_("Run directory, or a model's folder."))],
+        texts: Annotated[
+            list[str], typer.Argument(metavar="TEXT|FILE", help=_("Texts, or one file in any format; - reads lines."))
+        ],
+        out: Annotated[
+            str | None,
+            typer.Option("--out", "-o", metavar="FILE", help=_("File for the result, in the format that came in.")),
+        ] = None,
+        as_json: Annotated[bool, typer.Option("--json", help=_("One JSON object a line."))] = False,
+        given: Any = None,
+    ) -> None:
+        predict_texts(run, texts, out, as_json, given)
+
+    fields = ("format", "text_column", "text_pair_column", "label_column")
+    add_verb(app, "predict", with_job_options(predict, fields), _("Use a trained model on a text or a file."))
+
+
+def predict_texts(run: str, texts: list[str], out: str | None, as_json: bool, reading: dict[str, Any]) -> None:
+    """On a terminal for eyes, on a pipe (or with --json) as JSON lines, with ``out`` in the format that came in."""
+    import sys
+    from pathlib import Path
+
+    from fitune.cli.render import say, screen, show_json, show_prediction
+    from fitune.predicting import Predictor
+    from fitune.values import Refusal
+
+    rows = None
+    file = texts[0] if len(texts) == 1 else None
+    if file is not None and file != "-" and _is_file(file):
+        from fitune.data import read
+
+        rows = read(file, **reading)
+    elif texts == ["-"]:
+        texts = [line.rstrip("\n") for line in sys.stdin if line.strip()]
+    elif out is not None:
+        raise Refusal(_("there is no file of this name"), where=str(file), next_step=_("--out belongs to a file."))
+    predictor = Predictor(run)
+    items: Any = rows.examples if rows is not None else texts
+    predictions = predictor(items)
+    if out is not None and rows is not None:
+        from fitune.data import write
+
+        write(Path(out), predictions, rows.format)
+        say(_("{rows} rows written to {path}", rows=len(rows.examples), path=out))
+        return
+    for prediction in predictions:
+        if as_json or not screen().is_terminal:
+            show_json(prediction.to_json())
+        else:
+            show_prediction(prediction)
+
+
+def _is_file(text: str) -> bool:
+    """A text may be too long for a file name, or hold characters that no file name can."""
+    from pathlib import Path
+
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,154 @@
+"""The live view of a run, from its events alone: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from fitune.cli.render import say, screen
+from fitune.messages import _
+from fitune.runs import Run, metric_text
+from fitune.values import Event
+
+PLAIN_SECONDS = 15.0
+"""Least time between two lines about steps where there is no bar."""
+
+
+class View:
+    """Turns events into screen text; knows the best score so far."""
+
+    def __init__(self, bar: Progress | None, metric: str | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._bar, self._metric, self._clock = bar, metric, clock
+        self._task = None if bar is None else bar.add_task("", total=None, figures="")
+        self._total: int | None = None
+        self._best: float | None = None
+        self._loss: float | None = None
+        self._rate: float | None = None
+        self._said_at = float("-inf")
+
+    def see(self, event: Event) -> None:
+        """Show one event."""
+        data = event.data
+        if event.kind == "started":
+            total = data.get("steps_total")
+            self._total = total if isinstance(total, int) else None
+            parts = [str(data[key]) for key in ("device", "precision") if data.get(key)]
+            say(_("Training: {total} steps at most, on {where}", total=self._total or "?", where=" ".join(parts)))
+        elif event.kind == "step":
+            self._loss = _number(data.get("loss"), self._loss)
+            self._rate = _number(data.get("learning_rate"), self._rate)
+            self._show_step(event)
+        elif event.kind == "evaluation":
+            self._show_evaluation(event)
+        elif event.kind == "warning":
+            say(f"{data.get('code', '')} {data.get('text', '')}".strip(), "yellow")
+        elif event.kind == "micro_batch":
+            say(
+                _(
+                    "step {step}: micro-batch {old} -> {new} tokens ({reason})",
+                    step=event.step,
+                    old=data.get("from_tokens"),
+                    new=data.get("to_tokens"),
+                    reason=data.get("reason"),
+                ),
+                "yellow",
+            )
+        elif event.kind == "resumed":
+            say(_("going on from step {step}", step=event.step))
+        elif event.kind == "stopped":
+            say(_("stopped at step {step}: {reason}", step=event.step, reason=reason_text(data.get("reason"))))
+
+    def _figures(self) -> str:
+        parts: list[str] = []
+        if self._loss is not None:
+            value = f"{self._loss:.4f}"
+            parts.append(_("loss {value}", value=value))
+        if self._rate is not None:
+            value = f"{self._rate:.1e}"
+            parts.append(_("rate {value}", value=value))
+        if self._best is not None and self._metric:
+            parts.append(_("best {metric} {value}", metric=self._metric, value=metric_text(self._metric, self._best)))
+        return "  ".join(parts)
+
+    def _show_step(self, event: Event) -> None:
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, total=self._total, completed=event.step, figures=self._figures())
+        elif self._clock() - self._said_at >= PLAIN_SECONDS:
+            self._said_at = self._clock()
+            say(_("step {step}/{total}", step=event.step, total=self._total or "?") + "  " + self._figures())
+
+    def _show_evaluation(self, event: Event) -> None:
+        metrics = {n: v for n, v in event.data.get("metrics", {}).items() if isinstance(v, int | float)}
+        if self._metric is None:
+            self._metric = next((n for n in metrics if "loss" not in n), None)
+        if self._metric in metrics and event.data.get("best", True):
+            self._best = metrics[self._metric]
+        scores = "  ".join(f"{name} {metric_text(name, value)}" for name, value in metrics.items())
+        mark = "  *" if event.data.get("best") else ""
+        where = _("step {step}", step=event.step)
+        say(f"{event.data.get('split', 'dev')} ({where}): {scores}{mark}")
+
+
+def reason_text(reason: object) -> str:
+    """Why a run stopped, in words."""
+    words = {
+        "finished": _("all epochs done"),
+        "early_stop": _("no more improvement"),
+        "interrupted": _("interrupted, everything is saved"),
+        "deadline": _("the deadline has come, everything is saved"),
+        "budget": _("the budget is spent, everything is saved"),
+        "failed": _("failed"),
+    }
+    return words.get(str(reason), str(reason))
+
+
+def _number(value: object, otherwise: float | None) -> float | None:
+    return float(value) if isinstance(value, int | float) else otherwise
+
+
+@contextmanager
+def _bar() -> Generator[Progress | None, None, None]:
+    if not screen().is_terminal:
+        yield None
+        return
+    columns = (
+        BarColumn(bar_width=24),
+        TextColumn("{task.completed:.0f}/{task.total}"),
+        TextColumn("{task.fields[figures]}"),
+        TimeElapsedColumn(),
+        TextColumn("/"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=screen(), transient=True) as progress:
+        yield progress
+
+
+def show_events(events: Iterable[Event], metric: str | None = None) -> None:
+    """Show events until they end."""
+    with _bar() as bar:
+        view = View(bar, metric)
+        for event in events:
+            view.see(event)
+
+
+@contextmanager
+def shown_live(run: Run, metric: str | None = None) -> Generator[None, None, None]:
+    """Show what is added to the run's events.jsonl while the body runs, as ``attach`` would from outside."""
+    done = threading.Event()
+    skip = len(run.events())
+
+    def show() -> None:
+        events = run.follow(poll_seconds=0.2, until=done.is_set, even_after_stop=True)
+        show_events((event for number, event in enumerate(events) if number >= skip), metric)
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(timeout=5)

@@ -1,0 +1,83 @@
+"""What a person sees when a command does not end well: where, what, what next, and no traceback."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fitune.values import Refusal
+from tests.cli.conftest import Call
+
+
+@pytest.mark.parametrize(
+    ("words", "where", "found", "next_step"),
+    [
+        (["trian"], "fitune", "no command trian; did you mean train?", "fitune --help"),
+        (["train"], "fitune train", "FILE is missing", "fitune train --help"),
+        (["train", "x", "--batchsize", "3"], "fitune train", "did you mean --batch-size?", "fitune train --help"),
+        (["train", "x", "--epochs"], "fitune", "--epochs needs a value", "--help"),
+        (["train", "x", "--epochs", "many"], "--epochs", "must be a number", "fitune train --help"),
+        (["train", "x", "--seed", "1.5"], "--seed", "must be a whole number", "fitune train --help"),
+        (["demo", "--rows", "3"], "--rows", "must be at least 40", "fitune demo --help"),
+        (["report", "a", "b"], "fitune report", "one word too many: b", "fitune report --help"),
+        (["train", "nowhere.json"], "nowhere.json", "there is no such file", "training file"),
+        (["train", "nowhere.toml"], "nowhere.toml", "there is no such file", "fitune init"),
+        (["report", "nowhere"], "nowhere", "no such directory", "runs/"),
+        (["demo", "--task", "chess"], "--task", "'chess' is no task", "classification"),
+        (["check", *"abcd"], "fitune check", "4 files", "training file"),
+        (["train", "here.json", "--precision", "fp8"], "--precision fp8", "fp32", ""),
+        (["train", "here.json", "--class-weights", "A=x"], "--class-weights", "'A=x' is not label=number", "A=2"),
+        (["train", "here.json", "--epochs", "-1", "--head", "x"], "options", "2 fields are wrong", "fitune init"),
+    ],
+)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_refusals(command: Call, words: list[str], where: str, found: str, next_step: str, language: str) -> None:
+    Path("here.json").write_text("")
+    result = command(*words, "--lang", language) if words[-1] != "--epochs" else command("--lang", language, *words)
+    assert result.code == 2
+    assert result.out == ""
+    assert "Traceback" not in result.err
+    if language == "en":
+        assert result.err.startswith(f"{where}: ")
+        assert found in result.err
+        assert next_step in result.err
+        assert ("\n  -> " in result.err) == bool(next_step)
+    else:
+        assert re.search("[一-鿿]", result.err) or where == "--precision fp8"
+    assert not Path("runs").exists()
+
+
+def test_a_wrong_language_is_refused(command: Call) -> None:
+    assert (command("--lang", "fr").code, command("--lang").code) == (2, 2)
+
+
+def fails_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def fail(directory: str) -> None:
+        raise error
+
+    monkeypatch.setattr("fitune.runs.Run.open", fail)
+
+
+def test_a_bug_goes_into_a_file(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    fails_with(monkeypatch, ZeroDivisionError("three\nlines\nof it"))
+    result = command("report", "x")
+    assert result.code == 1
+    assert "ZeroDivisionError: three" in result.err
+    assert "Traceback" not in result.err
+    path = Path(re.search(r"All details are in (.*)", result.err)[1])  # type: ignore[index]
+    log = path.read_text(encoding="utf-8")
+    path.unlink()
+    assert "Traceback (most recent call last)" in log
+    assert "three\nlines" in log
+    assert "'report'" in log
+
+
+def test_ctrl_c_is_no_error_message(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    fails_with(monkeypatch, KeyboardInterrupt())
+    result = command("report", "x")
+    assert (result.code, result.err) == (130, "\nStopped.\n")
+
+
+def test_a_code_stands_in_front(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    fails_with(monkeypatch, Refusal("too much", where="a:1", next_step="take less", code="FT101"))
+    assert command("report", "x").err == "[FT101] a:1: too much\n  -> take less\n"

@@ -1,0 +1,73 @@
+"""The command line as users know it: a change here is a change for them."""
+
+import re
+
+import pytest
+
+from fitune.cli.app import VERBS
+from fitune.values import Job
+from tests.cli.conftest import Call
+
+READING = "format label-column multi-label no-multi-label task text-column text-pair-column"
+OPTIONS = {
+    "demo": "epochs folder model out rows task",
+    "check": f"fix json model {READING}",
+    "train": "micro-batch out precision",
+    "init": "force out",
+    "predict": "format json label-column out text-column text-pair-column",
+    "report": "open",
+    "baseline": f"dev dev-fraction json seed test {READING}",
+    "models": "json",
+}
+JOB = {field.replace("_", "-") for field in Job.model_fields if field != "train"} | {
+    "no-lowercase",
+    "no-multi-label",
+    "no-normalize-quotes",
+}
+
+
+def options_in(help_text: str) -> set[str]:
+    return set(re.findall(r"--([a-z][a-z-]+)", "\n".join(re.findall(r"^  (-.*?)(?:  |$)", help_text, re.M)))) - {"help"}
+
+
+def test_the_verbs_are_those_of_the_table(command: Call) -> None:
+    assert set(OPTIONS) <= set(VERBS)
+    shown = command("--help")
+    listed = re.findall(r"^  ([a-z]+) ", shown.out.partition("Commands:")[2], re.M)
+    assert listed == list(VERBS)
+    assert options_in(shown.out) == {"version", "lang"}
+
+
+@pytest.mark.parametrize("verb", OPTIONS)
+def test_options_of(command: Call, verb: str) -> None:
+    expected = set(OPTIONS[verb].split()) | (JOB if verb in ("train", "init") else set())
+    assert options_in(command(verb, "--help").out) == expected
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_help_is_chinese_where_it_should_be(command: Call, verb: str) -> None:
+    words = [verb, "--help"] if verb else ["--help"]
+    chinese, english = command("--lang", "zh", *words).out, command("--lang=en", *words).out
+    assert english.isascii()
+    sentences = re.findall(r"[A-Z][a-z]+ [a-z]+ [a-z]+.*", english)
+    assert sentences
+    assert not [line for line in sentences if line in chinese]
+    assert chinese.startswith("用法：")
+
+
+def test_the_language_may_stand_anywhere(command: Call) -> None:
+    first, last = command("--lang", "zh", "report", "nix"), command("report", "nix", "--lang=zh")
+    assert first.err == last.err
+    assert "没有这个目录" in first.err
+
+
+def test_no_words_show_the_help(command: Call) -> None:
+    result = command()
+    assert result.code == 0
+    assert "Commands:" in result.out
+
+
+def test_version(command: Call) -> None:
+    from fitune import __version__
+
+    assert command("--version").out == f"fitune {__version__}\n"

@@ -1,0 +1,131 @@
+"""The verbs that own something of their own; the rooms behind them are tested where they are."""
+
+import json
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fitune.runs import Run, read_job_toml
+from fitune.values import Fit, Job, Prediction, Span
+from tests.cli.conftest import Call, pretend_to_train
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "训练.json"
+    path.write_text('{"text": "甲"}\n')
+    return path
+
+
+def test_train_shows_events_scores_and_places(command: Call, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fitune.training.train", pretend_to_train, raising=False)
+    result = command("train", str(data), "--epochs", "2", "--class-weights", "A=2,B=1")
+    assert result.code == 0, result.err
+    for line in ("2 steps at most, on cpu fp32", "FT501 a word of warning", "f1 81.25", "50.00", "all epochs done"):
+        assert line in result.out
+    job = Run.open("runs/训练-1").job
+    assert (job.epochs, job.class_weights, job.batch_size) == (2, {"A": 2, "B": 1}, 16)
+    assert Path("runs/训练-1/report.html").is_file()
+    assert "\x1b" not in result.out
+
+
+def test_train_gives_the_fit_and_takes_the_runs_exit_code(
+    command: Call, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+
+    def train(job: Job, *, fit: Fit | None, run_directory: Path) -> Run:
+        seen.append((fit, run_directory))
+        return pretend_to_train(job, fit=fit, run_directory=run_directory, exit_code=130)
+
+    monkeypatch.setattr("fitune.training.train", train, raising=False)
+    assert command("train", str(data), "--micro-batch", "4", "--out", "here").code == 130
+    assert seen == [(Fit(micro_batch=4), Path("here"))]
+
+
+def test_a_run_that_never_began_leaves_nothing(command: Call, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def train(job: Job, **_named: object) -> Run:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fitune.training.train", train, raising=False)
+    assert command("train", str(data)).code == 130
+    assert list(Path("runs").iterdir()) == []
+
+
+def test_init_then_train_from_the_file(command: Call, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert command("init", str(data), "--batch-size", "8", "--seed", "7").code == 0
+    job = read_job_toml("job.toml")
+    assert (job.train, job.batch_size, job.seed) == (str(data), 8, 7)
+    assert command("init", str(data)).code == 2
+    assert command("init", str(data), "--force").code == 0
+    monkeypatch.setattr("fitune.training.train", pretend_to_train, raising=False)
+    assert command("init", str(data), "--force", "--epochs", "3").code == 0
+    assert command("train", "job.toml", "--seed", "9", "--out", "r").code == 0
+    assert (Run.open("r").job.epochs, Run.open("r").job.seed) == (3, 9)
+
+
+def test_a_commands_option_beats_the_file_only_where_it_was_typed(command: Call, data: Path) -> None:
+    assert command("init", str(data), "--weight-decay", "0.5", "--lowercase", "-o", "a.toml").code == 0
+    assert command("init", "a.toml", "--no-lowercase", "-o", "b.toml").code == 0
+    job = read_job_toml("b.toml")
+    assert (job.weight_decay, job.lowercase, job.train) == (0.5, False, str(data))
+
+
+def test_report(command: Call, tmp_path: Path) -> None:
+    pretend_to_train(Job(train="a"), run_directory=tmp_path / "r")
+    result = command("report", "r", "--lang", "zh")
+    assert result.code == 0
+    assert "报告" in result.out
+    assert 'lang="zh-CN"' in Path("r/report.html").read_text(encoding="utf-8")
+
+
+def test_predict_prints_json_on_a_pipe(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def predictor(run: str) -> Any:
+        assert run == "r"
+        return lambda texts: [Prediction(text, spans=(Span(0, 1, "A", 0.5),)) for text in texts]
+
+    monkeypatch.setattr("fitune.predicting.Predictor", predictor, raising=False)
+    result = command("predict", "r", "张三", "x" * 5000)
+    assert result.code == 0, result.err
+    first, second = (json.loads(line) for line in result.out.splitlines())
+    assert first == {"text": "张三", "entities": [{"start": 0, "end": 1, "label": "A", "score": 0.5, "text": "张"}]}
+    assert second["text"] == "x" * 5000
+    assert command("predict", "r", "text", "-o", "out").code == 2
+
+
+def test_baseline(command: Call, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fitune.training.baseline", lambda job: {"dev": {"f1": 0.5}}, raising=False)
+    assert "50.00" in command("baseline", str(data)).out
+    assert json.loads(command("baseline", str(data), "--json").out) == {"dev": {"f1": 0.5}}
+
+
+def test_demo_trains_on_the_files_it_names(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fitune.training.train", partial(pretend_to_train), raising=False)
+    result = command("demo", "--rows", "60", "--task", "ner")
+    assert result.code == 0, result.err
+    assert "fitune train demo/news-train.jsonl --dev demo/news-dev.jsonl --model embedded --epochs 1" in result.out
+    assert len(Path("demo/news-train.jsonl").read_text(encoding="utf-8").splitlines()) == 60
+    assert Run.open("runs/news-train-1").job.model == "embedded"
+
+
+def test_prediction_for_eyes(capsys: pytest.CaptureFixture[str]) -> None:
+    from fitune.cli.render import show_prediction
+
+    show_prediction(Prediction("在[bold]北京", spans=(Span(7, 9, "ns", 0.9),)))
+    show_prediction(Prediction("好:smile:", labels=("正面",), scores={"正面": 0.75, "负面": 0.25}))
+    show_prediction(Prediction("无", spans=()))
+    out = capsys.readouterr().out
+    for wanted in ("在[bold]北京\n", "北京  ns  [7, 9)  0.900", "好:smile:\n", "正面 0.750", "no entities"):
+        assert wanted in out
+
+
+def test_json_survives_a_console_without_chinese(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fitune.cli import render
+
+    written: list[str] = []
+    monkeypatch.setattr(render, "sys", SimpleNamespace(stdout=SimpleNamespace(encoding="gbk", write=written.append)))
+    render.show_json({"text": "中😀"})
+    assert written == ['{"text": "\\u4e2d\\ud83d\\ude00"}\n']
