@@ -1,24 +1,75 @@
-"""All that knows transformers' private shape: the Trainer, collating, knobs, version differences."""
+"""All that knows transformers' private shape: the Trainer, models and where they come from, collating, version
+differences. Names load on first use, so that ``fitune models`` needs no torch.
+"""
 
-from fitune.hf.collate import IGNORED, Columns, EpochLoader, EpochOrder, Step, StepData, batches_by_length
-from fitune.hf.compat import training_arguments
-from fitune.hf.knobs import ATTENTION, apply_fit, encoder_layers, make_optimizer, parameter_groups
-from fitune.hf.trainer import NonFiniteLoss, Trainer
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "ATTENTION",
-    "IGNORED",
-    "Columns",
-    "EpochLoader",
-    "EpochOrder",
-    "NonFiniteLoss",
-    "Step",
-    "StepData",
-    "Trainer",
-    "apply_fit",
-    "batches_by_length",
-    "encoder_layers",
-    "make_optimizer",
-    "parameter_groups",
-    "training_arguments",
-]
+_FILE_OF = {
+    "COUNT": "collate",
+    "IGNORED": "collate",
+    "Columns": "collate",
+    "EpochLoader": "collate",
+    "EpochOrder": "collate",
+    "Step": "collate",
+    "StepData": "collate",
+    "batches_by_length": "collate",
+    "training_arguments": "compat",
+    "EMBEDDED": "embedded",
+    "embedded_folder": "embedded",
+    "embedded_is_here": "embedded",
+    "Resolved": "hub",
+    "resolve": "hub",
+    "ATTENTION": "knobs",
+    "apply_fit": "knobs",
+    "encoder_layers": "knobs",
+    "make_optimizer": "knobs",
+    "parameter_groups": "knobs",
+    "LoadedModel": "models",
+    "load_model": "models",
+    "load_tokenizer": "models",
+    "make_encoder": "models",
+    "NonFiniteLoss": "trainer",
+    "Trainer": "trainer",
+}
+
+__all__ = sorted(_FILE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
+
+if TYPE_CHECKING:
+    from fitune.hf.collate import COUNT as COUNT
+    from fitune.hf.collate import IGNORED as IGNORED
+    from fitune.hf.collate import Columns as Columns
+    from fitune.hf.collate import EpochLoader as EpochLoader
+    from fitune.hf.collate import EpochOrder as EpochOrder
+    from fitune.hf.collate import Step as Step
+    from fitune.hf.collate import StepData as StepData
+    from fitune.hf.collate import batches_by_length as batches_by_length
+    from fitune.hf.compat import training_arguments as training_arguments
+    from fitune.hf.embedded import EMBEDDED as EMBEDDED
+    from fitune.hf.embedded import embedded_folder as embedded_folder
+    from fitune.hf.embedded import embedded_is_here as embedded_is_here
+    from fitune.hf.hub import Resolved as Resolved
+    from fitune.hf.hub import resolve as resolve
+    from fitune.hf.knobs import ATTENTION as ATTENTION
+    from fitune.hf.knobs import apply_fit as apply_fit
+    from fitune.hf.knobs import encoder_layers as encoder_layers
+    from fitune.hf.knobs import make_optimizer as make_optimizer
+    from fitune.hf.knobs import parameter_groups as parameter_groups
+    from fitune.hf.models import LoadedModel as LoadedModel
+    from fitune.hf.models import load_model as load_model
+    from fitune.hf.models import load_tokenizer as load_tokenizer
+    from fitune.hf.models import make_encoder as make_encoder
+    from fitune.hf.trainer import NonFiniteLoss as NonFiniteLoss
+    from fitune.hf.trainer import Trainer as Trainer
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FILE_OF:
+        raise AttributeError(f"module 'fitune.hf' has no attribute {name!r}")
+    value = getattr(import_module(f"fitune.hf.{_FILE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_FILE_OF))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -50,30 +51,29 @@ def apply_fit(model: Any, fit: Fit) -> None:
         )
 
 
-def parameter_groups(model: Any, extra: nn.Module | None, job: Job) -> list[dict[str, Any]]:
-    """Encoder and head, each with and without weight decay: vectors (biases, LayerNorm) never decay.
+def parameter_groups(
+    model: Any, crf: nn.Module | None, job: Job, new_weights: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Encoder and head, each with and without weight decay: vectors (biases, LayerNorm) and a CRF never decay.
 
-    ``extra`` (a CRF) belongs to the head. ``job`` must have both learning rates.
+    The head is what lies outside the encoder, what starts at random, and the CRF. ``job`` must have both rates.
     """
-    encoder_ids = {id(p) for p in model.base_model.parameters()}
+    encoder = {id(p) for p in model.base_model.parameters()}
     groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
-    named = [*model.named_parameters(), *(extra.named_parameters() if extra is not None else ())]
-    for _name, parameter in named:
+    for name, parameter in model.named_parameters():
         if parameter.requires_grad:
-            key = (id(parameter) in encoder_ids, parameter.dim() > 1 and not _is_crf(extra, parameter))
+            key = (id(parameter) in encoder and name not in new_weights, parameter.dim() > 1)
             groups.setdefault(key, []).append(parameter)
+    if crf is not None:
+        groups.setdefault((False, False), []).extend(crf.parameters())
     return [
         {
             "params": parameters,
             "lr": job.learning_rate if in_encoder else job.head_learning_rate,
             "weight_decay": job.weight_decay if decays else 0.0,
         }
-        for (in_encoder, decays), parameters in sorted(groups.items(), reverse=True)
+        for (in_encoder, decays), parameters in sorted(groups.items(), key=lambda item: item[0], reverse=True)
     ]
-
-
-def _is_crf(extra: nn.Module | None, parameter: nn.Parameter) -> bool:
-    return extra is not None and any(parameter is p for p in extra.parameters())
 
 
 def make_optimizer(groups: list[dict[str, Any]], name: str) -> torch.optim.Optimizer:

@@ -10,6 +10,7 @@ _FILE_OF = {
     "Evaluator": "evaluation",
     "Scored": "evaluation",
     "Tally": "evaluation",
+    "encode_parts": "evaluation",
     "score": "evaluation",
     "NerTask": "ner",
     "ClassificationTask": "classification",
@@ -19,12 +20,12 @@ _FILE_OF = {
     "ClassMetrics": "metrics",
     "EntityMetrics": "metrics",
     "MultiLabelMetrics": "metrics",
-    "StepMachine": "assemble",
-    "assemble": "assemble",
-    "class_weights": "assemble",
-    "make_learner": "assemble",
-    "make_optimizer_of": "assemble",
-    "make_task": "assemble",
+    "StepMachine": "assembling",
+    "assemble": "assembling",
+    "class_weights": "assembling",
+    "make_learner": "assembling",
+    "make_optimizer_of": "assembling",
+    "make_task": "assembling",
     "ModelSettings": "saved",
     "SavedModel": "saved",
     "load": "saved",
@@ -37,18 +38,19 @@ _FILE_OF = {
 __all__ = sorted(_FILE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
 
 if TYPE_CHECKING:
-    from fitune.tasks.assemble import StepMachine as StepMachine
-    from fitune.tasks.assemble import assemble as assemble
-    from fitune.tasks.assemble import class_weights as class_weights
-    from fitune.tasks.assemble import make_learner as make_learner
-    from fitune.tasks.assemble import make_optimizer_of as make_optimizer_of
-    from fitune.tasks.assemble import make_task as make_task
+    from fitune.tasks.assembling import StepMachine as StepMachine
+    from fitune.tasks.assembling import assemble as assemble
+    from fitune.tasks.assembling import class_weights as class_weights
+    from fitune.tasks.assembling import make_learner as make_learner
+    from fitune.tasks.assembling import make_optimizer_of as make_optimizer_of
+    from fitune.tasks.assembling import make_task as make_task
     from fitune.tasks.classification import ClassificationTask as ClassificationTask
     from fitune.tasks.crf import LinearChainCrf as LinearChainCrf
     from fitune.tasks.evaluation import Evaluator as Evaluator
     from fitune.tasks.evaluation import Scored as Scored
     from fitune.tasks.evaluation import Tally as Tally
     from fitune.tasks.evaluation import Task as Task
+    from fitune.tasks.evaluation import encode_parts as encode_parts
     from fitune.tasks.evaluation import score as score
     from fitune.tasks.learner import Learner as Learner
     from fitune.tasks.metrics import ClassMetrics as ClassMetrics

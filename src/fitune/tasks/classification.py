@@ -17,11 +17,9 @@ from typing import Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from fitune.data import Encoder, split
 from fitune.hf import Columns
-from fitune.tasks.learner import Learner
 from fitune.tasks.metrics import MULTI_LABEL_METRICS, SINGLE_LABEL_METRICS, ClassMetrics, MultiLabelMetrics
 from fitune.tasks.split import SplitData
 from fitune.values import Example, Prediction
@@ -99,10 +97,6 @@ class ClassificationTask:
 
     # -- logits to labels ---------------------------------------------------------------------------------------
 
-    def read_out(self, learner: Learner, logits: Tensor, batch: dict[str, Tensor]) -> Tensor:
-        """Logits (B, C) of a batch of windows, on the device."""
-        return logits
-
     def probabilities(self, logits_W: NDArray[np.float32], window_example: NDArray[np.int64]) -> NDArray[np.float32]:
         """(E, C) from the logits of all windows (W, C); ``window_example`` counts the examples from 0, in order."""
         counts = np.bincount(window_example)
@@ -112,8 +106,8 @@ class ClassificationTask:
             return torch.from_numpy(mean).sigmoid().numpy().astype(np.float32)
         return torch.from_numpy(mean).softmax(-1).numpy().astype(np.float32)
 
-    def predict(self, data: SplitData, first: int, last: int, probabilities: NDArray[np.float32]) -> list[Prediction]:
-        """Predictions of examples [first, last) from their probabilities (E, C)."""
+    def predict(self, data: SplitData, probabilities: NDArray[np.float32]) -> list[Prediction]:
+        """Predictions of all examples from their probabilities (E, C)."""
         if self.multi_label:
             chosen = [np.flatnonzero(row).tolist() for row in probabilities >= self.threshold_array()]
         else:
@@ -126,7 +120,7 @@ class ClassificationTask:
                 text_pair=example.text_pair,
                 source=example.source,
             )
-            for example, classes, row in zip(data.examples[first:last], chosen, probabilities, strict=True)
+            for example, classes, row in zip(data.examples, chosen, probabilities, strict=True)
         ]
 
     def threshold_array(self) -> NDArray[np.float32]:

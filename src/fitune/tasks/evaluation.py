@@ -6,7 +6,7 @@ Memory does not grow with the rows. The same stream serves evaluation and predic
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fitune.data import Encoder
 from fitune.hf import batches_by_length
 from fitune.runs import WORST_ERRORS, ErrorCase, SplitEvaluation
 from fitune.tasks.classification import ClassificationTask
@@ -34,58 +35,77 @@ EVALUATION_TOKENS = 4096
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Predictions of examples [first, first + len(predictions)), and the loss of each (NaN without gold)."""
+    """Predictions of a split's examples, and the summed loss of each (0 without gold)."""
 
-    first: int
     predictions: list[Prediction]
     losses: NDArray[np.float64]
     probabilities: NDArray[np.float32] | None
     """Classification: (E, C)."""
 
 
+def encode_parts(
+    task: Task, examples: Sequence[Example], encoder: Encoder, *, class_weights: NDArray[np.float64] | None = None
+) -> list[SplitData]:
+    """A split in parts of CHUNK_EXAMPLES examples, each with its windows."""
+    return [
+        task.encode(examples[first : first + CHUNK_EXAMPLES], encoder, class_weights=class_weights)
+        for first in range(0, len(examples), CHUNK_EXAMPLES)
+    ]
+
+
 def score(
-    task: Task, learner: Learner, data: SplitData, *, device: torch.device | str, token_budget: int = EVALUATION_TOKENS
-) -> Iterator[Scored]:
-    """Predict a split chunk by chunk, in the order of its examples, in inference mode."""
+    task: Task,
+    learner: Learner,
+    data: SplitData,
+    *,
+    device: torch.device | str,
+    token_budget: int = EVALUATION_TOKENS,
+    span_scores: bool = False,
+) -> Scored:
+    """Predict a part, in inference mode, in batches of windows of like length.
+
+    Args:
+        token_budget: most padded tokens in a forward pass.
+        span_scores: give entities their probabilities; a CRF's take as long again as its decoding.
+    """
     was_training = learner.training
     learner.eval()
     try:
         with torch.inference_mode():
-            for first in range(0, len(data), CHUNK_EXAMPLES):
-                yield _score_chunk(task, learner, data, first, min(first + CHUNK_EXAMPLES, len(data)), device, token_budget)
+            return _score(task, learner, data, device, token_budget, span_scores)
     finally:
         learner.train(was_training)
 
 
-def _score_chunk(
-    task: Task, learner: Learner, data: SplitData, first: int, last: int, device: torch.device | str, token_budget: int
+def _score(
+    task: Task, learner: Learner, data: SplitData, device: torch.device | str, token_budget: int, span_scores: bool
 ) -> Scored:
     columns = data.columns
-    begin, end = int(columns.example_starts_E1[first]), int(columns.example_starts_E1[last])
-    losses_W = np.zeros(end - begin, np.float64)
-    offset = int(columns.starts_W1[begin])
-    tokens = int(columns.starts_W1[end]) - offset
-    tags_T, scores_T = np.zeros(tokens, np.int64), np.zeros(tokens, np.float32)
-    logits_W = np.zeros((end - begin, 0 if isinstance(task, NerTask) else len(task.classes)), np.float32)
-    for rows in batches_by_length(columns.lengths_W[begin:end], token_budget):
-        batch = {name: value.to(device) for name, value in columns.collate(rows + begin).items()}
+    lengths, tokens = columns.lengths_W, len(columns.ids_T)
+    losses_W = np.zeros(len(lengths), np.float64)
+    tags_T = np.zeros(tokens, np.int64)
+    scores_T = np.zeros(tokens, np.float32) if span_scores else None
+    logits_W = np.zeros((len(lengths), 0 if isinstance(task, NerTask) else len(task.classes)), np.float32)
+    for rows in batches_by_length(lengths, token_budget):
+        batch = {name: value.to(device) for name, value in columns.collate(rows).items()}
         labels, weights = batch.pop("labels", None), batch.pop("weights", None)
         _loss, logits = learner(**batch)
         if labels is not None:
             losses_W[rows] = learner.window_losses(logits, labels, weights).cpu().numpy()
-        if isinstance(task, NerTask):
-            tags, scores = (t.cpu().numpy() for t in task.read_out(learner, logits, batch))
-            present = np.arange(tags.shape[1]) < columns.lengths_W[rows + begin][:, None]
-            at = (columns.starts_W1[rows + begin] - offset)[:, None] + np.arange(tags.shape[1])
-            tags_T[at[present]], scores_T[at[present]] = tags[present], scores[present]
-        else:
+        if not isinstance(task, NerTask):
             logits_W[rows] = logits.cpu().numpy()
-    window_example = data.windows.example[begin:end].astype(np.int64) - first
-    losses = np.bincount(window_example, losses_W, last - first)
+            continue
+        tags, scores = task.read_out(learner, logits, batch, scores=span_scores)
+        present = np.arange(tags.shape[1]) < lengths[rows][:, None]
+        at = (columns.starts_W1[rows][:, None] + np.arange(tags.shape[1]))[present]
+        tags_T[at] = tags.cpu().numpy()[present]
+        if scores_T is not None and scores is not None:
+            scores_T[at] = scores.cpu().numpy()[present]
+    losses = np.bincount(data.windows.example, losses_W, len(data))
     if isinstance(task, NerTask):
-        return Scored(first, task.predict(data, first, last, tags_T, scores_T), losses, None)
-    probabilities = task.probabilities(logits_W, window_example)
-    return Scored(first, task.predict(data, first, last, probabilities), losses, probabilities)
+        return Scored(task.predict(data, tags_T, scores_T), losses, None)
+    probabilities = task.probabilities(logits_W, data.windows.example)
+    return Scored(task.predict(data, probabilities), losses, probabilities)
 
 
 @dataclass
@@ -101,9 +121,15 @@ class Tally:
     errors_total: int = 0
     _worst: list[tuple[float, int, ErrorCase]] = field(default_factory=list)
 
-    def update(self, data: SplitData, scored: Scored) -> None:
-        """Count a chunk; examples without gold are left out."""
-        examples = data.examples[scored.first : scored.first + len(scored.predictions)]
+    def update_rows(self, examples: Sequence[Example], scored: Scored, rows: NDArray[np.bool_]) -> None:
+        """Count some rows of a part."""
+        chosen = np.flatnonzero(rows).tolist()
+        probabilities = None if scored.probabilities is None else scored.probabilities[chosen]
+        part = Scored([scored.predictions[i] for i in chosen], scored.losses[chosen], probabilities)
+        self.update([examples[i] for i in chosen], part)
+
+    def update(self, examples: Sequence[Example], scored: Scored) -> None:
+        """Count a part; every example needs gold."""
         wrong = self._count(examples, scored)
         if self.keep_errors:
             for row, example in enumerate(examples):
@@ -174,11 +200,11 @@ class Tally:
 class Evaluator:
     """A split that evaluates itself: what ``hf.Trainer`` takes as its evaluation dataset."""
 
-    def __init__(self, task: Task, data: SplitData, *, token_budget: int = EVALUATION_TOKENS) -> None:
-        self.task, self.data, self.token_budget = task, data, token_budget
+    def __init__(self, task: Task, parts: Sequence[SplitData], *, token_budget: int = EVALUATION_TOKENS) -> None:
+        self.task, self.parts, self.token_budget = task, parts, token_budget
 
     def __len__(self) -> int:
-        return len(self.data)
+        return sum(len(part) for part in self.parts)
 
     def evaluate(self, learner: Learner, device: torch.device | str) -> dict[str, float]:
         """The task's metrics and the loss."""
@@ -187,7 +213,7 @@ class Evaluator:
     @property
     def weight(self) -> float:
         """What the summed loss is divided by."""
-        return float(self.data.columns.weights_W.sum())
+        return float(sum(part.columns.weights_W.sum() for part in self.parts))
 
     def tally(
         self,
@@ -195,12 +221,15 @@ class Evaluator:
         device: torch.device | str,
         *,
         keep_errors: bool = False,
-        watch: Callable[[Scored], None] | None = None,
+        watch: Callable[[SplitData, Scored], None] | None = None,
     ) -> Tally:
-        """Score the split; ``watch`` sees every chunk (to write predictions)."""
+        """Score the split; ``watch`` sees every part (to write predictions)."""
         tally = Tally(self.task, self.task.new_metrics(), keep_errors)
-        for scored in score(self.task, learner, self.data, device=device, token_budget=self.token_budget):
-            tally.update(self.data, scored)
+        for part in self.parts:
+            scored = score(
+                self.task, learner, part, device=device, token_budget=self.token_budget, span_scores=watch is not None
+            )
+            tally.update(part.examples, scored)
             if watch is not None:
-                watch(scored)
+                watch(part, scored)
         return tally

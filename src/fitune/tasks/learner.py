@@ -29,6 +29,7 @@ class Learner(nn.Module):
         class_weights: weight of each class, shape (C,), in the loss and in a step's total weight; None: 1.
         label_smoothing: share of the target probability that is spread over all classes.
         precision: autocast precision of the forward pass; the loss itself is always fp32.
+        new_weights: names of the model's parameters that start at random: they learn at the head's rate.
     """
 
     class_weights: Tensor | None
@@ -42,10 +43,11 @@ class Learner(nn.Module):
         class_weights: Tensor | None = None,
         label_smoothing: float = 0.0,
         precision: str = "fp32",
+        new_weights: tuple[str, ...] = (),
     ) -> None:
         super().__init__()
         self.model, self.crf, self.multi_label = model, crf, multi_label
-        self.label_smoothing, self.precision = label_smoothing, precision
+        self.label_smoothing, self.precision, self.new_weights = label_smoothing, precision, new_weights
         self.register_buffer("class_weights", class_weights, persistent=False)
 
     @property

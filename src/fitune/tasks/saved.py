@@ -20,6 +20,7 @@ from pydantic import Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from fitune.hf import ATTENTION, load_model, load_tokenizer
 from fitune.messages import _
 from fitune.tasks.classification import ClassificationTask
 from fitune.tasks.crf import LinearChainCrf
@@ -149,13 +150,12 @@ def load(folder: str | Path, *, device: torch.device | str = "cpu", attention: s
     """Read a trained model back.
 
     Args:
+        attention: as in a Fit.
         check: compare every file with its SHA-256.
 
     Raises:
         Refusal: the folder holds no trained model, or a file is missing or damaged (it is named).
     """
-    from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification, AutoTokenizer
-
     folder = Path(folder)
     settings = read_settings(folder)
     for name, expected in settings.files.items():
@@ -164,18 +164,21 @@ def load(folder: str | Path, *, device: torch.device | str = "cpu", attention: s
             raise _damaged(path, _("this file of the model is missing"))
         if check and _sha256(path) != expected:
             raise _damaged(path, _("this file of the model is damaged: its SHA-256 is not the one it was saved with"))
-    auto = AutoModelForTokenClassification if settings.task == "ner" else AutoModelForSequenceClassification
+    task = settings.make_task()
+    crf = None
     try:
-        model = auto.from_pretrained(folder, attn_implementation=attention, dtype=torch.float32)
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        crf = None
-        task = settings.make_task()
+        loaded = load_model(
+            folder, task.classes, task=task.name, multi_label=task.multi_label, attention=ATTENTION[attention]
+        )
+        tokenizer = load_tokenizer(folder, lowercase=settings.lowercase)
         if settings.head == "crf":
             crf = LinearChainCrf(task.classes)
             crf.load_state_dict(load_file(folder / CRF_FILE))
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise _damaged(folder, _("the model cannot be read: {error}", error=str(error).splitlines()[0])) from error
-    learner = Learner(model, crf=crf, multi_label=settings.multi_label).to(device).eval()
+    if loaded.new_weights:
+        raise _damaged(folder, _("these weights are missing: {names}", names=", ".join(loaded.new_weights[:4])))
+    learner = Learner(loaded.model, crf=crf, multi_label=settings.multi_label).to(device).eval()
     return SavedModel(settings, task, learner, tokenizer)
 
 

@@ -1,1 +1,27 @@
-"""."""
+"""Plan -> Run: train, defaults, early stopping. Names load on first use: the baseline needs no torch."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_FILE_OF = {
+    "resolve_defaults": "defaults",
+    "train": "learning",
+}
+
+__all__ = sorted(_FILE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
+
+if TYPE_CHECKING:
+    from fitune.training.defaults import resolve_defaults as resolve_defaults
+    from fitune.training.learning import train as train
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FILE_OF:
+        raise AttributeError(f"module 'fitune.training' has no attribute {name!r}")
+    value = getattr(import_module(f"fitune.training.{_FILE_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_FILE_OF))

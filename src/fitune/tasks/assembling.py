@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from fitune.hf import Step, apply_fit, make_optimizer, parameter_groups
+from fitune.hf import ATTENTION, LoadedModel, Step, apply_fit, make_optimizer, parameter_groups
 from fitune.messages import _
 from fitune.microbatch import Budget, Stepper, StepResult
 from fitune.tasks.classification import ClassificationTask
@@ -91,13 +90,13 @@ def _labels_of(example: Example) -> list[str]:
 
 
 def make_learner(
-    job: Job, fit: Fit, task: Task, load_model: Callable[..., Any], *, weights: NDArray[np.float64] | None = None
+    job: Job, fit: Fit, task: Task, load_model: Callable[..., LoadedModel], *, weights: NDArray[np.float64] | None = None
 ) -> Learner:
     """The model with its loss, knobs applied.
 
     Args:
-        load_model: ``hf.load_model`` with its source bound, or a maker of random (or meta) weights for a simulation;
-            called with ``kind`` ("token" or "sequence"), ``labels``, ``multi_label`` and ``attention``.
+        load_model: ``hf.load_model`` with its folder bound, or a maker of random (or meta) weights for a simulation;
+            called with the class names, ``task``, ``multi_label`` and ``attention``, it gives a ``LoadedModel``.
         weights: of the classes, shape (C,).
     """
     if task.head == "crf" and job.label_smoothing:
@@ -107,11 +106,13 @@ def make_learner(
             next_step=_("Set head to softmax, or label_smoothing to 0."),
             code="FT504",
         )
-    kind = "token" if task.name == "ner" else "sequence"
-    model = load_model(kind=kind, labels=task.classes, multi_label=task.multi_label, attention=fit.attention)
-    apply_fit(model, fit)
+    loaded = load_model(
+        task.classes, task=task.name, multi_label=task.multi_label, attention=ATTENTION[fit.attention]
+    )
+    apply_fit(loaded.model, fit)
     return Learner(
-        model,
+        loaded.model,
+        new_weights=loaded.new_weights,
         crf=LinearChainCrf(task.classes) if task.head == "crf" else None,
         multi_label=task.multi_label,
         class_weights=None if weights is None else torch.tensor(weights, dtype=torch.float32),
@@ -122,7 +123,7 @@ def make_learner(
 
 def make_optimizer_of(learner: Learner, job: Job, fit: Fit) -> torch.optim.Optimizer:
     """AdamW (or what the Fit says) with separate rates for encoder and head."""
-    return make_optimizer(parameter_groups(learner.model, learner.crf, job), fit.optimizer)
+    return make_optimizer(parameter_groups(learner.model, learner.crf, job, learner.new_weights), fit.optimizer)
 
 
 def assemble(job: Job, fit: Fit, learner: Learner) -> StepMachine:

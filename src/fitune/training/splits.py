@@ -1,0 +1,142 @@
+"""Reading a Job's files: rows of every split, a development split where none is given, and what each came from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from fitune.data import Rows, read, split_dev
+from fitune.messages import _
+from fitune.runs import DataFile, Run
+from fitune.values import Example, Job, Refusal
+
+
+@dataclass
+class Splits:
+    """Labelled rows by split."""
+
+    train: list[Example]
+    dev: list[Example]
+    test: list[Example] | None
+    rows: Rows
+    """The training file, whole."""
+    labels: tuple[str, ...]
+    """Of training and development rows."""
+    dev_is_split_off: bool
+    files: list[DataFile] = field(default_factory=list[DataFile])
+    notes: list[str] = field(default_factory=list[str])
+
+
+def read_splits(job: Job) -> Splits:
+    """Read train, dev and test; split dev off by (dev_fraction, seed) where there is none.
+
+    Raises:
+        Refusal: a file cannot be read, or has no labelled row; labels in dev or test that training rows lack are no
+            reason (they are counted as errors of the model).
+    """
+    rows = _read(job, job.train, None)
+    task = job.task or rows.task
+    examples, unlabelled = _labelled(rows, task)
+    splits = Splits(examples, [], None, rows, (), job.dev is None)
+    if unlabelled:
+        splits.notes.append(_("{rows} rows of {path} have no label and are left out", rows=unlabelled, path=job.train))
+    if not examples:
+        raise Refusal(
+            _("no row has a label"),
+            where=job.train,
+            next_step=_("Look at what was read with: fitune check {path}", path=job.train),
+            code="FT102",
+        )
+    splits.files.append(_data_file("train", job.train, rows, len(examples)))
+    if job.dev is None:
+        splits.train, splits.dev = (list(part) for part in split_dev(examples, job.dev_fraction, job.seed))
+        if not splits.dev or not splits.train:
+            raise Refusal(
+                _("{rows} rows are too few to split a development set off", rows=len(examples)),
+                where=job.train,
+                next_step=_("Give a file with --dev, or a larger dev_fraction."),
+                code="FT103",
+            )
+        note = _("split off from the training file")
+        file = splits.files[0]
+        splits.files = [file.model_copy(update={"rows": len(splits.train)})]
+        splits.files.append(file.model_copy(update={"split": "dev", "rows": len(splits.dev), "note": note}))
+    else:
+        splits.dev = _other(splits, job, "dev", job.dev, task)
+    if job.test is not None:
+        splits.test = _other(splits, job, "test", job.test, task)
+    known = dict.fromkeys(rows.labels)
+    for example in (*splits.train, *splits.dev, *(splits.test or ())):
+        known.update(dict.fromkeys([span.label for span in example.spans or ()] + list(example.labels or ())))
+    splits.labels = tuple(known)
+    return splits
+
+
+def _read(job: Job, path: str, task: Literal["ner", "classification"] | None) -> Rows:
+    return read(
+        path,
+        format=job.format,
+        task=job.task or task,
+        text_column=job.text_column,
+        text_pair_column=job.text_pair_column,
+        label_column=job.label_column,
+        multi_label=job.multi_label,
+    )
+
+
+def _other(
+    splits: Splits, job: Job, split: Literal["dev", "test"], path: str, task: Literal["ner", "classification"] | None
+) -> list[Example]:
+    rows = _read(job, path, task)
+    examples, unlabelled = _labelled(rows, task)
+    if not examples:
+        raise Refusal(
+            _("no row has a label, so it cannot be scored"),
+            where=path,
+            next_step=_("Leave it out here; after training: fitune predict RUN {path}", path=path),
+            code="FT102",
+        )
+    if unlabelled:
+        splits.notes.append(_("{rows} rows of {path} have no label and are left out", rows=unlabelled, path=path))
+    splits.files.append(_data_file(split, path, rows, len(examples)))
+    return examples
+
+
+def _labelled(rows: Rows, task: str | None) -> tuple[list[Example], int]:
+    """Rows with gold for the task, and how many have none."""
+    kept = [e for e in rows.examples if (e.spans is not None if task == "ner" else e.labels is not None)]
+    if not rows.multi_label and task != "ner":
+        kept = [e for e in kept if e.labels]
+    return kept, len(rows.examples) - len(kept)
+
+
+def _data_file(split: Literal["train", "dev", "test"], path: str, rows: Rows, count: int) -> DataFile:
+    digest = hashlib.sha256()
+    with Path(path).open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return DataFile(
+        split=split,
+        path=path,
+        rows=count,
+        sha256=digest.hexdigest(),
+        format=rows.format.name,
+        encoding=rows.format.encoding,
+    )
+
+
+def keep_split(run: Run, splits: Splits, seed: int) -> None:
+    """Write ``split.json``: which rows were split off, by ``file:line``, so that the split can be seen and repeated."""
+    if splits.dev_is_split_off:
+        plain = {"seed": seed, "dev": [str(example.source) for example in splits.dev]}
+        (run.directory / "split.json").write_text(json.dumps(plain, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def seen_rows(train: Sequence[Example], other: Sequence[Example]) -> list[bool]:
+    """Which rows of another split have a text (and pair) that also stands in the training rows."""
+    texts = {(example.text, example.text_pair) for example in train}
+    return [(example.text, example.text_pair) in texts for example in other]
