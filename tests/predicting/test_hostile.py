@@ -2,12 +2,14 @@
 
 import json
 import socket
+import subprocess
+import sys
 import time
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-import schemathesis
 
 from fitune.predicting.guards import HeaderDeadlineProtocol
 from fitune.predicting.service import Limits, create_app
@@ -103,9 +105,17 @@ def test_bodies_that_are_not_what_they_say(address, content):
     assert alive(address)
 
 
-schema = schemathesis.openapi.from_asgi("/openapi.json", create_app(CapitalFinder(), limits=LIMITS))
-
-
-@schema.parametrize()
-def test_every_answer_is_one_that_the_document_declares(case):
-    case.call_and_validate()
+def test_every_answer_is_one_that_the_document_declares(address):
+    """schemathesis invents requests from the OpenAPI document: no 5xx, no answer that is not declared."""
+    tool = Path(sys.executable).with_name("schemathesis")
+    command = [
+        tool,
+        "run",
+        f"{address}/openapi.json",
+        "--max-examples=40",
+        "--seed=7",
+        "--phases=examples,coverage,fuzzing",
+    ]
+    ran = subprocess.run([*command, "--no-color"], capture_output=True, text=True, timeout=240, check=False)
+    assert ran.returncode == 0, ran.stdout[-6000:] + ran.stderr[-1000:]
+    assert alive(address)

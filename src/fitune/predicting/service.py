@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Annotated, Any, Protocol
 
-from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi import Body, FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from fitune.predicting.batching import Batcher, Closing, Item, QueueFull
 from fitune.predicting.guards import BodyGuard, SecurityHeaders, TokenGuard
@@ -50,44 +50,59 @@ class Limits(Value):
     """How long a lone text waits for company."""
 
 
-class PredictRequest(BaseModel):
-    """One text or a list of texts; ``text_pairs`` beside ``texts`` for a model of text pairs."""
+def check_unicode(text: str) -> str:
+    """JSON can spell half of a character (a lone surrogate); no text file can hold it and no tokenizer reads it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"character {error.start} is half of a surrogate pair") from None
+    return text
 
-    model_config = ConfigDict(extra="forbid")
-    text: Annotated[str, StringConstraints(strict=True)] | None = None
-    text_pair: Annotated[str, StringConstraints(strict=True)] | None = None
-    texts: list[Annotated[str, StringConstraints(strict=True)]] | None = None
-    text_pairs: list[Annotated[str, StringConstraints(strict=True)] | None] | None = None
+
+UnicodeText = Annotated[str, AfterValidator(check_unicode)]
+
+
+class _Strict(BaseModel):
+    """No unknown keys, no numbers where texts belong, no half characters."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Pair(_Strict):
+    """A pair of texts, for a model that was trained on pairs."""
+
+    text: UnicodeText
+    text_pair: UnicodeText
+
+
+class _Options(_Strict):
     min_score: float = Field(default=0.0, ge=0, le=1, description="Entities below this score are left out.")
 
-    @field_validator("text", "text_pair")
-    @classmethod
-    def _whole(cls, value: str | None) -> str | None:
-        return None if value is None else check_unicode(value)
 
-    @field_validator("texts", "text_pairs")
-    @classmethod
-    def _all_whole(cls, value: list[str | None] | None) -> list[str | None] | None:
-        return None if value is None else [None if v is None else check_unicode(v) for v in value]
+class OneText(_Options):
+    """One text, or one pair."""
 
-    @model_validator(mode="after")
-    def _one_of_both(self) -> PredictRequest:
-        if (self.text is None) == (self.texts is None):
-            raise ValueError("give either text or texts")
-        if self.texts is None and self.text_pairs is not None:
-            raise ValueError("text_pairs goes with texts; beside text give text_pair")
-        if self.texts is not None and self.text_pair is not None:
-            raise ValueError("text_pair goes with text; beside texts give text_pairs")
-        if self.texts is not None and self.text_pairs is not None and len(self.texts) != len(self.text_pairs):
-            raise ValueError(f"{len(self.texts)} texts but {len(self.text_pairs)} text_pairs")
-        return self
+    text: UnicodeText
+    text_pair: UnicodeText | None = None
 
     def items(self) -> list[Item]:
-        if self.text is not None:
-            return [Item(self.text, self.text_pair)]
-        texts = self.texts or []
-        pairs = self.text_pairs if self.text_pairs is not None else [None] * len(texts)
-        return [Item(text, pair) for text, pair in zip(texts, pairs, strict=True)]
+        return [Item(self.text, self.text_pair)]
+
+
+class ManyTexts(_Options):
+    """A list of texts, or of pairs; the answers come in the same order."""
+
+    texts: list[UnicodeText | Pair]
+
+    def items(self) -> list[Item]:
+        return [Item(one) if isinstance(one, str) else Item(one.text, one.text_pair) for one in self.texts]
+
+
+def _kind(body: Any) -> str:
+    return "many" if isinstance(body, ManyTexts) or (isinstance(body, dict) and "texts" in body) else "one"
+
+
+PredictRequest = Annotated[Annotated[OneText, Tag("one")] | Annotated[ManyTexts, Tag("many")], Discriminator(_kind)]
 
 
 class EntityAnswer(BaseModel):
@@ -124,15 +139,6 @@ class Problem(BaseModel):
 
 class Health(BaseModel):
     status: str
-
-
-def check_unicode(text: str) -> str:
-    """JSON can spell half of a character (a lone surrogate); no text file can hold it and no tokenizer reads it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"character {error.start} is half of a surrogate pair") from None
-    return text
 
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -217,7 +223,9 @@ def _add_predict(app: FastAPI, limits: Limits, metrics: _Metrics) -> None:
             if longest > limits.text_characters:
                 raise HTTPException(413, f"text {number} has {longest} characters; at most {limits.text_characters}")
 
-    async def answer(request: PredictRequest, batcher: Batcher) -> PredictResponse:
+    async def answer(request: OneText | ManyTexts, batcher: Batcher | None) -> PredictResponse:
+        if batcher is None:
+            raise HTTPException(503, "the service has not started")
         items = request.items()
         refuse_size(items)
         try:
@@ -238,12 +246,12 @@ def _add_predict(app: FastAPI, limits: Limits, metrics: _Metrics) -> None:
         return PredictResponse.model_validate({"predictions": plain})
 
     @app.post("/predict", responses=REFUSALS, response_model_exclude_none=True)
-    async def predict(request: PredictRequest, http: Request) -> PredictResponse:
+    async def predict(request: Annotated[PredictRequest, Body()], http: Request) -> PredictResponse:
         """Entities or classes of one text or of a list; texts of any length, nothing is dropped, order is kept."""
         status = "500"
         with metrics.seconds.time():
             try:
-                found = await answer(request, http.app.state.batcher)
+                found = await answer(request, getattr(http.app.state, "batcher", None))
                 status = "200"
                 return found
             except HTTPException as refused:

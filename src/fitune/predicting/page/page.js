@@ -45,7 +45,7 @@ async function loadModel() {
   return true;
 }
 async function ask(texts, pairs) {
-  const body = pairs ? { texts, text_pairs: pairs } : { texts };
+  const body = { texts: pairs ? texts.map((text, i) => ({ text, text_pair: pairs[i] })) : texts };
   const response = await fetch("/predict", {
     method: "POST", headers: { "Content-Type": "application/json", ...headers() }, body: JSON.stringify(body),
   });
