@@ -46,3 +46,20 @@ class Items:
         targets = pad([self.targets[i] for i in indices], batch_first=True)
         lengths = torch.tensor([self.lengths[i] for i in indices])
         return ids, torch.arange(ids.shape[1])[None] < lengths[:, None], targets
+
+
+class Little(nn.Module):
+    """As Tagger with dropout and BatchNorm, in few operators: for tests that fail at each of them."""
+
+    def __init__(self, vocabulary=50, hidden=8, classes=5):
+        super().__init__()
+        self.embed = nn.Embedding(vocabulary, hidden)
+        self.dropout = nn.Dropout(0.2)
+        self.mix = nn.Linear(hidden, hidden)
+        self.norm = nn.BatchNorm1d(hidden)
+        self.head = nn.Linear(hidden, classes)
+
+    def forward(self, ids, mask):
+        h = self.dropout(self.embed(ids))
+        h = torch.relu(self.mix(h)) + (h * mask[..., None]).mean(1, keepdim=True)
+        return self.head(self.norm(h.transpose(1, 2)).transpose(1, 2))

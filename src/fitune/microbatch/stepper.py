@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from fitune.messages import _
 from fitune.microbatch.before import Buffers, Gradients, Random
@@ -21,8 +22,10 @@ from fitune.microbatch.governor import Change, Governor
 from fitune.microbatch.knobs import Knob, window_does_not_fit
 from fitune.microbatch.meter import Meter, meter_for
 from fitune.microbatch.oom import OutOfMemory, forget, out_of_memory, release
+from fitune.microbatch.optimizer import Protection, apply_optimizer, clip_gradients, prepare_optimizer
 from fitune.microbatch.ranks import Ranks
 from fitune.microbatch.split import Budget, MicroBatch, split
+from fitune.microbatch.surviving import retried
 
 # Passes are measured at every budget for a few steps, then now and then: reading the allocator costs ~0.1 ms.
 _MEASURED_STEPS, _MEASURE_EVERY = 4, 32
@@ -93,7 +96,9 @@ class Stepper:
         knobs: Sequence[Knob] = (),
         on_change: Callable[[Change], object] | None = None,
         meter: Meter | None = None,
+        protect_optimizer: Protection = "auto",
     ) -> None:
+        self._protect: Protection = protect_optimizer
         self._loss_sum, self._model = loss_sum, model
         self._backward = backward or torch.Tensor.backward
         self._parameters = [p for p in model.parameters() if p.requires_grad]
@@ -177,6 +182,18 @@ class Stepper:
             self._buffers.restore()
             before.restore()
 
+    def prepare_optimizer(self, optimizer: Optimizer) -> bool:
+        """Allocate the optimizer's state now, before the first step; False when that is not known for its class."""
+        return retried(lambda: prepare_optimizer(optimizer), self._device)
+
+    def clip(self, max_norm: float) -> Tensor:
+        """Clip the gradients to ``max_norm`` (0: no limit); their norm before, a 0-dim tensor on the device."""
+        return retried(lambda: clip_gradients(self._parameters, max_norm), self._device)
+
+    def apply(self, optimizer: Optimizer, step: Callable[[], object] | None = None) -> None:
+        """``optimizer.step()`` (or ``step()``: a scaler's), whole or not at all; see ``apply_optimizer``."""
+        apply_optimizer(optimizer, step, protect=self._protect, meter=self._meter)
+
     def _tell(self, change: Change) -> None:
         if self._on_change:
             self._on_change(change)
@@ -257,8 +274,10 @@ class Stepper:
         failure, failed, governor = attempt.failure, attempt.failed, self._governor
         wanted = -1.0  # This rank has no trouble.
         if failure and failed:
-            if failure.family in ("cublas", "cudnn") and retries == 1:
-                wanted = 0.0  # The cache held everything; it is given back by now.
+            alone = len(failed.indices) == 1
+            if retries == 1 and (alone or failure.family in ("cublas", "cudnn")):
+                # The cache held everything, or memory was short for a moment; what was held is given back by now.
+                wanted = 0.0
             else:
                 room = self._meter.available_bytes() if self._meter else None
                 wanted = float(governor.smaller(failed, failure, room, attempt.in_backward) or -2.0)
