@@ -10,7 +10,6 @@ import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from charset_normalizer import from_bytes
 
@@ -45,10 +44,19 @@ class Encoding:
     """Some lines hold bytes that the encoding does not allow; they come through as lone surrogates U+DC80..DCFF."""
 
 
-def recognize_encoding(path: Path) -> Encoding:
-    """The encoding of a text file. Raises Refusal when no encoding fits, naming the first bad byte."""
+def recognize_encoding(path: Path, expected: str | None = None) -> Encoding:
+    """The encoding of a text file: ``expected`` if that fits and UTF-8 does not, else the one that fits best.
+
+    Raises Refusal when no encoding fits, naming the first bad byte.
+    """
     with path.open("rb") as file:
         head = file.read(_SAMPLE_BYTES)
+    if (
+        expected is not None
+        and (b"\0" in head or _first_bad_byte(path, "utf-8") is not None)
+        and _first_bad_byte(path, expected) is None
+    ):
+        return Encoding(expected, _newline(head.decode(expected, "ignore")))
     for mark, name in _MARKS:
         if head.startswith(mark):
             return _checked(path, name, head)
@@ -62,25 +70,15 @@ def recognize_encoding(path: Path) -> Encoding:
 
 def read_lines(path: Path, encoding: Encoding) -> Iterator[str]:
     """The lines of a file without their ends; broken bytes come through as lone surrogates when it is damaged."""
-    newline = encoding.newline
     errors = "surrogateescape" if encoding.damaged else "strict"
-    cut = len(newline)
-    with path.open(encoding=encoding.name, errors=errors, newline="\r" if newline == "\r" else "\n") as file:
-        if newline == "\r\n":
-            for line in file:
-                if line.endswith("\r\n"):
-                    yield line[:-2]
-                else:
-                    yield line[:-1] if line.endswith("\n") else line
-        else:
-            for line in file:
-                yield line[:-cut] if line.endswith(newline) else line
-
-
-def open_text(path: Path, encoding: Encoding) -> IO[str]:
-    """The whole file as one stream; line ends become ``\\n``."""
-    errors = "surrogateescape" if encoding.damaged else "strict"
-    return path.open(encoding=encoding.name, errors=errors, newline=None)
+    end = "\r" if encoding.newline == "\r" else "\n"
+    with path.open(encoding=encoding.name, errors=errors, newline=end) as file:
+        for line in file:
+            # Files that people edited on several machines mix line ends.
+            if line[-2:] == "\r\n":
+                yield line[:-2]
+            else:
+                yield line[:-1] if line[-1:] == end else line
 
 
 def _checked(path: Path, name: str, head: bytes) -> Encoding:
@@ -114,7 +112,12 @@ def _other(path: Path, head: bytes) -> str | None:
         return None
     best = from_bytes(head[: 1 << 16]).best()
     # Single-byte encodings accept any bytes at all, so they prove nothing about a binary file.
-    if best is None or best.chaos > 0.1 or _first_bad_byte(path, best.encoding) is not None:
+    if (
+        best is None
+        or best.chaos > 0.1
+        or best.encoding.startswith("utf")
+        or _first_bad_byte(path, best.encoding) is not None
+    ):
         return None
     return best.encoding
 

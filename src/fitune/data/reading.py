@@ -126,7 +126,8 @@ def stream(
     else:
         if place.is_dir():
             raise Refusal(_("this is a folder, not a file"), where=str(place), next_step=_("Name a file in it"))
-        encoding = recognize_encoding(place)
+        expected = format.encoding if isinstance(format, Format) else None
+        encoding = recognize_encoding(place, expected)
         if isinstance(format, Format):
             found, text_reader = format, _text_format(format.name)
         else:

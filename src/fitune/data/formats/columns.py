@@ -145,7 +145,7 @@ def dump(items: Iterable[Example | Prediction], format: Format) -> Iterator[str]
         first = False
         text = one_line(item, "columns")
         tokens, spans = cut_characters(text, flatten(item.spans or ())[0], str(details.get("joiner", "")))
-        if len(tokens) == 1 and tokens[0] == _DOCSTART:
+        if _DOCSTART in tokens:
             raise not_expressible(item, "columns", _DOCSTART)
         if details["separator"] == _BLANKS and any(token.isspace() for token in tokens):
             raise not_expressible(item, "columns", _("a blank, which is also what separates its columns"))
