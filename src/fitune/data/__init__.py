@@ -1,6 +1,7 @@
 """From files to what a model sees, and back: readers and writers, tag schemes, windows, checks. No torch."""
 
 from fitune.data.alignment import Aligned, align
+from fitune.data.checking import KINDS, Change, Check, SplitStatistics, TokenStatistics, check, leaked, repair
 from fitune.data.coverage import Coverage, coverage
 from fitune.data.division import split_dev
 from fitune.data.encoder import Encoded, Encoder, FastEncoder
@@ -25,9 +26,12 @@ from fitune.data.windows import SPECIAL, Windows, merge, split
 
 __all__ = [
     "IGNORED",
+    "KINDS",
     "SCHEMES",
     "SPECIAL",
     "Aligned",
+    "Change",
+    "Check",
     "Coverage",
     "Decoded",
     "Detected",
@@ -41,10 +45,13 @@ __all__ = [
     "Scheme",
     "Skipped",
     "SlowEncoder",
+    "SplitStatistics",
     "Stream",
+    "TokenStatistics",
     "Windows",
     "align",
     "characters",
+    "check",
     "coverage",
     "decode_tags",
     "detect_scheme",
@@ -52,12 +59,14 @@ __all__ = [
     "heads_of_words",
     "invalid_transitions",
     "lacks_capitals",
+    "leaked",
     "lowercase_map",
     "merge",
     "probe",
     "project",
     "quote_map",
     "read",
+    "repair",
     "spans_to_tags",
     "split",
     "split_dev",

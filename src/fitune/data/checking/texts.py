@@ -1,0 +1,208 @@
+"""Texts and classes: duplicates, contradictions, leaks, odd characters, odd distributions."""
+
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from fitune.data.checking.kinds import Tally, clip, finding, show
+from fitune.data.rows import Rows
+from fitune.messages import _
+from fitune.values import Example, Finding
+
+_FEW = 5
+_MOST = 0.9
+_ENOUGH_ROWS = 50
+
+Key = str | tuple[str, str]
+
+
+def key(example: Example) -> Key:
+    """Equal for equal texts; blanks at the ends and U+FEFF do not count. Most often the text itself: no copy."""
+    return (
+        _trimmed(example.text) if example.text_pair is None else (_trimmed(example.text), _trimmed(example.text_pair))
+    )
+
+
+def _trimmed(text: str) -> str:
+    return (text.replace("\ufeff", "") if "\ufeff" in text else text).strip()
+
+
+def gold(example: Example) -> object:
+    """What two rows with one text have to agree on."""
+    return frozenset(example.labels) if example.labels is not None else example.spans and frozenset(example.spans)
+
+
+def leaked(examples: Sequence[Example], train: Sequence[Example]) -> list[bool]:
+    """For each example: is its text also in ``train``? (Scores are given with and without these.)"""
+    known = {key(example) for example in train}
+    return [key(example) in known for example in examples]
+
+
+def check_repeats(split: str, rows: Rows) -> tuple[list[Finding], dict[Key, int]]:
+    """Duplicates and contradictions; and every different text with the index of its first row."""
+    first: dict[Key, int] = {}
+    repeated, contradicting = Tally(), Tally()
+    contradicted: set[Key] = set()
+    examples = rows.examples
+    for index, example in enumerate(examples):
+        text = key(example)
+        before = first.setdefault(text, index)
+        if before == index:
+            continue
+        earlier = examples[before]
+        if gold(earlier) == gold(example):
+            repeated.add(example, _("again: {text}", text=clip(example.text, 24)) + _where(earlier))
+        elif text not in contradicted:
+            contradicted.add(text)
+            both = f"{_labels(earlier)} / {_labels(example)}"
+            contradicting.add(example, f"{clip(example.text, 24)}: {both}{_where(earlier)}")
+    found: list[Finding] = []
+    file = file_of(rows)
+    if repeated.count:
+        found.append(finding("FT101", repeated.count, repeated.evidence, split=split, file=file))
+    if contradicting.count:
+        found.append(finding("FT102", contradicting.count, contradicting.evidence, split=split, file=file))
+    return found, first
+
+
+def _where(example: Example) -> str:
+    return f" ({example.source})" if example.source else ""
+
+
+def _labels(example: Example) -> str:
+    if example.labels is not None:
+        return ", ".join(example.labels)
+    return ", ".join(f"{s.label} {example.text[s.start : s.end]}" for s in (example.spans or ())[:3]) or "-"
+
+
+def file_of(rows: Rows) -> str:
+    """The file's name, as the user gave it."""
+    source = rows.examples[0].source if rows.examples else None
+    return source.file if source else "FILE"
+
+
+def check_leaks(texts: Mapping[str, dict[Key, int]], rows: Mapping[str, Rows]) -> list[Finding]:
+    """Texts of the first split (train) in the others, and of each later one in those behind it."""
+    found: list[Finding] = []
+    names = list(texts)
+    for number, other in enumerate(names):
+        for split in names[number + 1 :]:
+            shared = texts[split].keys() & texts[other].keys()
+            if not shared:
+                continue
+            lines = sorted((texts[split][text], texts[other][text]) for text in shared)[:3]
+            evidence = [
+                show(rows[split].examples[a], clip(rows[split].examples[a].text, 24) + _where(rows[other].examples[b]))
+                for a, b in lines
+            ]
+            found.append(finding("FT103", len(shared), evidence, split=split, other=other, texts=len(texts[split])))
+    return found
+
+
+def check_rows(split: str, rows: Rows) -> list[Finding]:
+    """Rows that could not be used, empty texts, odd characters, missing labels, what the reader noticed."""
+    tallies = {code: Tally() for code in ("FT111", "FT115", "FT117", "FT118")}
+    labelled = unlabelled = 0
+    for example in rows.examples:
+        text = example.text
+        if not text or text.isspace():
+            tallies["FT111"].add(example, _("empty"))
+        if not text.isascii():
+            if "\ufeff" in text:
+                tallies["FT115"].add(example)
+            if "\ufffd" in text:
+                tallies["FT118"].add(example)
+        if example.spans is None and example.labels is None:
+            unlabelled += 1
+            tallies["FT117"].add(example)
+        else:
+            labelled += 1
+    if not labelled:
+        tallies["FT117"] = Tally()  # a file to predict on
+    file = file_of(rows)
+    found = [finding(c, t.count, t.evidence, split=split, file=file) for c, t in tallies.items() if t.count]
+    if rows.skipped:
+        evidence = [f"{skipped.source}: {skipped.reason}" for skipped in rows.skipped[:3]]
+        found.append(finding("FT114", len(rows.skipped), evidence, split=split))
+    found.extend(finding("FT119", 1, [], split=split, note=note) for note in rows.notes)
+    return found
+
+
+def check_classes(split: str, rows: Rows, *, is_train: bool) -> list[Finding]:
+    """One-class files, rare classes, one class nearly alone, files sorted by class, label names that look alike."""
+    counts: Counter[str] = Counter()
+    changes, before, labelled = 0, None, 0
+    for example in rows.examples:
+        if example.labels is not None:
+            counts.update(example.labels)
+            labelled += 1
+            changes += example.labels != before
+            before = example.labels
+    found = check_label_names(split, rows, counts)
+    if not labelled:
+        return found
+    if len(counts) == 1 and not rows.multi_label:
+        label = next(iter(counts))
+        evidence = [show(example) for example in rows.examples[:1]]
+        return [*found, finding("FT107", labelled, evidence, split=split, labels=label)]
+    if is_train:
+        found.extend(check_rare(split, counts))
+    label, most = counts.most_common(1)[0]
+    if labelled >= _ENOUGH_ROWS and most / labelled >= _MOST:
+        share = round(100 * most / labelled, 1)
+        found.append(finding("FT112", most, split=split, share=share, labels=label))
+    if labelled >= _ENOUGH_ROWS and changes == len(counts) and not rows.multi_label:
+        found.append(finding("FT116", labelled, split=split))
+    return found
+
+
+def check_rare(split: str, counts: Counter[str]) -> list[Finding]:
+    """Labels with less than five examples."""
+    rare = sorted((n, label) for label, n in counts.items() if n < _FEW)
+    if not rare:
+        return []
+    labels = ", ".join(f"{clip(label)} ({n})" for n, label in rare[:10])
+    return [finding("FT113", len(rare), split=split, least=_FEW, labels=labels)]
+
+
+def check_label_names(split: str, rows: Rows, counts: Counter[str]) -> list[Finding]:
+    """Labels that differ only in case, width or blanks."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for label in counts:
+        alike["".join(unicodedata.normalize("NFKC", label).casefold().split())].append(label)
+    groups = [sorted(labels) for labels in alike.values() if len(labels) > 1]
+    if not groups:
+        return []
+    names = "; ".join(" / ".join(repr(label) for label in labels) for labels in groups[:5])
+    return [finding("FT121", sum(map(len, groups)), split=split, labels=names)]
+
+
+def check_unseen(rows: Mapping[str, Rows]) -> list[Finding]:
+    """Labels in dev or test that train (the first split) never has."""
+    found: list[Finding] = []
+    names = list(rows)
+    known = labels_of(rows[names[0]]) if names else set[str]()
+    if not known:
+        return found
+    for split in names[1:]:
+        unseen: Counter[str] = Counter()
+        tally = Tally()
+        for example in rows[split].examples:
+            new = {label for label in example.labels or () if label not in known}
+            new |= {span.label for span in example.spans or () if span.label not in known}
+            if new:
+                unseen.update(new)
+                tally.add(example, ", ".join(sorted(new)))
+        if tally.count:
+            labels = ", ".join(f"{clip(label)} ({n})" for label, n in unseen.most_common(10))
+            found.append(finding("FT106", tally.count, tally.evidence, split=split, other=names[0], labels=labels))
+    return found
+
+
+def labels_of(rows: Rows) -> set[str]:
+    """Every label that a row has."""
+    labels: set[str] = set()
+    for example in rows.examples:
+        labels.update(example.labels or ())
+        labels.update(span.label for span in example.spans or ())
+    return labels
