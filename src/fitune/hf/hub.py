@@ -196,22 +196,18 @@ def _download(repository: str, filename: str, endpoint: str, *, needed: bool = F
     except HfHubHTTPError as error:
         status: Any = getattr(error.response, "status_code", None)
         raise Unanswered(f"{filename}: {_http_reason(status) if status else error}", status) from error
-    except (OSError, ValueError, RuntimeError, *_transport_errors()) as error:
+    except Exception as error:
+        if not isinstance(error, (OSError, ValueError, RuntimeError)) and not _is_transport_error(error):
+            raise
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise Unanswered(_("{file} broke off: {reason}", file=filename, reason=reason[0])) from error
     _check_hash(path, endpoint)
     return path
 
 
-def _transport_errors() -> tuple[type[Exception], ...]:
-    """What the HTTP library of this huggingface_hub raises: httpx since 1.0, requests before."""
-    import huggingface_hub
-
-    if int(huggingface_hub.__version__.split(".")[0]) >= 1:
-        import httpx
-
-        return (httpx.HTTPError,)
-    return ()  # requests' exceptions are OSErrors
+def _is_transport_error(error: Exception) -> bool:
+    """huggingface_hub lets its HTTP library's errors through: requests before 1.0, httpx since, httpx2 since 2.x."""
+    return type(error).__module__.split(".")[0] in ("requests", "urllib3", "httpx", "httpx2", "httpcore", "httpcore2")
 
 
 def _check_hash(path: Path, endpoint: str) -> None:

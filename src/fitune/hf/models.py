@@ -269,7 +269,9 @@ def load_model(
             dtype=torch.float32,
             **options,
         )
-    new = sorted({str(key) for key in report["missing_keys"]} | {str(entry[0]) for entry in report["mismatched_keys"]})
+    # 5.x gives (name, shape, shape) for a mismatch, 4.57 the name.
+    resized = [entry if isinstance(entry, str) else entry[0] for entry in report["mismatched_keys"]]
+    new = sorted({*map(str, report["missing_keys"]), *map(str, resized)})
     _require_encoder(model, new, folder)
     if tokenizer is not None:
         check_tokenizer(tokenizer, model.get_input_embeddings().num_embeddings, where=str(folder))
