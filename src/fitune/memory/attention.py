@@ -2,8 +2,8 @@
 
 The rules are those of ``aten/src/ATen/native/transformers/cuda/sdp_utils.cpp``, for dense inputs:
 
-* flash: fp16 or bf16, sm 8.0 or later (sm 7.5 before PyTorch 2.2), no mask, head dim at most 256 (128 before 2.2); with a
-  gradient and a head dim above 192 not on sm 8.6, 8.9 and 12.x.
+* flash: fp16 or bf16, sm 8.0 or later (sm 7.5 before PyTorch 2.2), no mask, head dim at most 256 (128 before 2.2);
+  with a gradient and a head dim above 192 not on sm 8.6, 8.9 and 12.x.
 * cuDNN, preferred on sm 9.0 and 10.0 since PyTorch 2.7: fp16 or bf16, head dim a multiple of 8 and at most 128 (with a
   gradient), ``dropout * 16`` a whole number.
 * memory-efficient: fp16 and fp32 from sm 5.0, bf16 from sm 8.0; the head dim must be a multiple of the alignment
@@ -48,7 +48,9 @@ def choose_kernel(
         return "cudnn"
     if _flash_accepts(compute_capability, half, masked, head_dim, trained, torch_version):
         return "flash"
-    known = dtype == torch.float32 or dtype == torch.float16 or (dtype == torch.bfloat16 and compute_capability >= (8, 0))
+    known = (
+        dtype == torch.float32 or dtype == torch.float16 or (dtype == torch.bfloat16 and compute_capability >= (8, 0))
+    )
     if known and compute_capability >= (5, 0) and head_dim % _alignment(compute_capability, half) == 0:
         return "efficient"
     return "math"

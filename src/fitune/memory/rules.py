@@ -1,7 +1,7 @@
 """CUDA's rules for a step that runs on meta tensors, above autograd, so that it saves what CUDA would save.
 
-Fused dropout with a byte mask; the attention kernel of the card; CUDA autocast's op lists with its cache of weight casts;
-softmax in one kernel with its cast; older PyTorch's habits. Source of the autocast lists: pytorch/pytorch
+Fused dropout with a byte mask; the attention kernel of the card; CUDA autocast's op lists with its cache of weight
+casts; softmax in one kernel with its cast; older PyTorch's habits. Source of the autocast lists: pytorch/pytorch
 ``aten/src/ATen/autocast_mode.h``.
 """
 
@@ -15,23 +15,111 @@ from fitune.memory.attention import attend, choose_kernel
 from fitune.memory.semantics import Semantics
 
 _aten: Any = torch.ops.aten
+_nn: Any = vars(torch)["_C"]._nn
 
 LOWER_PRECISION = frozenset(
-    "linear matmul __matmul__ __rmatmul__ mm mv addmm addmv addr bmm baddbmm addbmm einsum chain_matmul multi_dot "
-    "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution _convolution prelu "
-    "scaled_dot_product_attention linalg_vecdot linalg_multi_dot".split()
+    [
+        "linear",
+        "matmul",
+        "__matmul__",
+        "__rmatmul__",
+        "mm",
+        "mv",
+        "addmm",
+        "addmv",
+        "addr",
+        "bmm",
+        "baddbmm",
+        "addbmm",
+        "einsum",
+        "chain_matmul",
+        "multi_dot",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_tbc",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+        "convolution",
+        "_convolution",
+        "prelu",
+        "scaled_dot_product_attention",
+        "linalg_vecdot",
+        "linalg_multi_dot",
+    ]
 )
 FULL_PRECISION = frozenset(
-    "acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow __pow__ __rpow__ softplus "
-    "layer_norm native_layer_norm group_norm frobenius_norm nuclear_norm cosine_similarity poisson_nll_loss "
-    "cosine_embedding_loss nll_loss nll_loss2d nll_loss_nd hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss "
-    "mse_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss multi_margin_loss "
-    "binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp".split()
+    [
+        "acos",
+        "asin",
+        "cosh",
+        "erfinv",
+        "exp",
+        "expm1",
+        "log",
+        "log10",
+        "log2",
+        "log1p",
+        "reciprocal",
+        "rsqrt",
+        "sinh",
+        "tan",
+        "pow",
+        "__pow__",
+        "__rpow__",
+        "softplus",
+        "layer_norm",
+        "native_layer_norm",
+        "group_norm",
+        "frobenius_norm",
+        "nuclear_norm",
+        "cosine_similarity",
+        "poisson_nll_loss",
+        "cosine_embedding_loss",
+        "nll_loss",
+        "nll_loss2d",
+        "nll_loss_nd",
+        "hinge_embedding_loss",
+        "kl_div",
+        "l1_loss",
+        "smooth_l1_loss",
+        "huber_loss",
+        "mse_loss",
+        "margin_ranking_loss",
+        "multilabel_margin_loss",
+        "soft_margin_loss",
+        "triplet_margin_loss",
+        "multi_margin_loss",
+        "binary_cross_entropy_with_logits",
+        "dist",
+        "pdist",
+        "cdist",
+        "renorm",
+        "logsumexp",
+    ]
 )
-FULL_PRECISION_RESULT = frozenset("prod cumprod cumsum sum linalg_vector_norm linalg_matrix_norm norm".split())
+FULL_PRECISION_RESULT = frozenset(
+    ["prod", "cumprod", "cumsum", "sum", "linalg_vector_norm", "linalg_matrix_norm", "norm"]
+)
 WIDEST = frozenset(
-    "cat concat concatenate stack addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put "
-    "tensordot scatter_add".split()
+    [
+        "cat",
+        "concat",
+        "concatenate",
+        "stack",
+        "addcdiv",
+        "addcmul",
+        "atan2",
+        "bilinear",
+        "cross",
+        "dot",
+        "vdot",
+        "grid_sampler",
+        "index_put",
+        "tensordot",
+        "scatter_add",
+    ]
 )
 _HALF = (torch.float16, torch.bfloat16)
 
@@ -73,22 +161,30 @@ class CudaRules(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name == "__get__":
             return func(*args, **kwargs)
-        if name in ("__bool__", "item") and args and args[0].device.type == "meta":
+        if name in ("__bool__", "item", "__float__") and args and args[0].device.type == "meta":
             return self._value(args[0])
         if torch.is_autocast_enabled("cpu"):
             dtype = torch.get_autocast_dtype("cpu")
-            if name in LOWER_PRECISION:
-                args, kwargs = self._cast((args, kwargs), dtype)
-            elif name in FULL_PRECISION:
-                args, kwargs = self._cast((args, kwargs), torch.float32)
-            elif name in FULL_PRECISION_RESULT and kwargs.get("dtype") is None and _is_half(args[0]):
-                kwargs = {**kwargs, "dtype": torch.float32}
-            elif name in WIDEST:
-                args, kwargs = self._cast((args, kwargs), _widest((args, kwargs)))
+            args, kwargs = self._autocast(name, args, kwargs, dtype)
         handler = getattr(self, f"_{name}", None) if name in _HANDLED else None
         if handler is None:
             return func(*args, **kwargs)
         return handler(func, *args, **kwargs)
+
+    def _autocast(
+        self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dtype
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if name in LOWER_PRECISION:
+            wanted = dtype
+        elif name in FULL_PRECISION:
+            wanted = torch.float32
+        elif name in WIDEST:
+            wanted = _widest((args, kwargs))
+        elif name in FULL_PRECISION_RESULT and kwargs.get("dtype") is None and _is_half(args[0]):
+            return args, {**kwargs, "dtype": torch.float32}
+        else:
+            return args, kwargs
+        return self._cast(args, wanted), self._cast(kwargs, wanted)
 
     # Ops with rules of their own -----------------------------------------------------------------------------------
 
@@ -100,11 +196,7 @@ class CudaRules(TorchFunctionMode):
     def _softmax(
         self, func: Callable[..., Any], x: torch.Tensor, dim: int, dtype: torch.dtype | None = None
     ) -> torch.Tensor:
-        if dtype is None and torch.is_autocast_enabled("cpu") and _is_half(x):
-            dtype = torch.float32
-        to_float = dtype == torch.float32 and _is_half(x)
-        if not to_float and dtype is not None and dtype != x.dtype:
-            x = x.to(dtype)
+        x, to_float = _prepared(x, dtype)
         if self.semantics.softmax_keeps_input:
             return _SoftmaxKeepingInput.apply(x, dim, to_float)  # type: ignore[no-any-return]
         return _aten._softmax(x, dim, to_float)
@@ -112,9 +204,8 @@ class CudaRules(TorchFunctionMode):
     def _log_softmax(
         self, func: Callable[..., Any], x: torch.Tensor, dim: int, dtype: torch.dtype | None = None
     ) -> torch.Tensor:
-        if dtype is None and torch.is_autocast_enabled("cpu") and _is_half(x):
-            dtype = torch.float32
-        return _aten._log_softmax(x, dim, dtype == torch.float32 and _is_half(x))
+        x, to_float = _prepared(x, dtype)
+        return _aten._log_softmax(x, dim, to_float)
 
     def _cross_entropy_loss(
         self,
@@ -124,11 +215,11 @@ class CudaRules(TorchFunctionMode):
         *args: Any,
         **kwargs: Any,
     ) -> torch.Tensor:
-        # Under autocast the composite's log_softmax yields fp32 straight from a half input, without a copy of it.
+        # Under autocast the composite's own log_softmax is cast, not its input.
         plain = target.dtype == torch.long and not (len(args) > 3 and args[3]) and not kwargs.get("label_smoothing")
         if torch.is_autocast_enabled("cpu") and _is_half(x) and plain:
             weight, reduction, ignore = (*args, *(None, 1, -100)[len(args) :])[:3]
-            return torch._C._nn.nll_loss_nd(_aten._log_softmax(x, 1, True), target, weight, reduction, ignore)
+            return _nn.nll_loss_nd(self._log_softmax(func, x, 1), target, weight, reduction, ignore)
         return func(x, target, *args, **kwargs)
 
     def _scaled_dot_product_attention(
@@ -159,9 +250,15 @@ class CudaRules(TorchFunctionMode):
     # Values that the step reads --------------------------------------------------------------------------------------
 
     def _value(self, x: torch.Tensor) -> Any:
-        """What a meta tensor "holds" when the step asks: a boolean is whether the batch has no padding; else unknown."""
+        """What a meta tensor "holds" when the step asks.
+
+        A boolean is whether the batch has no padding; a float (a loss to log, a norm) is 1. An integer would decide a
+        shape: it is refused.
+        """
         if x.dtype == torch.bool:
             return not self.semantics.padded
+        if x.is_floating_point() and x.numel() == 1:
+            return 1.0
         raise DataDependent(f"the step reads the value of a tensor of {tuple(x.shape)} {x.dtype}")
 
     # Casts -----------------------------------------------------------------------------------------------------------
@@ -190,7 +287,16 @@ class DataDependent(Exception):
     """The step decides by a value that only a real run has."""
 
 
-_HANDLED = frozenset("dropout softmax log_softmax cross_entropy_loss scaled_dot_product_attention".split())
+_HANDLED = frozenset(["dropout", "softmax", "log_softmax", "cross_entropy_loss", "scaled_dot_product_attention"])
+
+
+def _prepared(x: torch.Tensor, dtype: torch.dtype | None) -> tuple[torch.Tensor, bool]:
+    """The input of CUDA's softmax kernel, and whether the kernel casts by itself: from fp16 to fp32 it does."""
+    if dtype is None and torch.is_autocast_enabled("cpu") and _is_half(x):
+        dtype = torch.float32
+    if x.dtype == torch.float16 and dtype == torch.float32:
+        return x, True
+    return (x if dtype is None or dtype == x.dtype else x.to(dtype)), False
 
 
 def _is_half(x: Any) -> bool:
@@ -200,4 +306,6 @@ def _is_half(x: Any) -> bool:
 def _widest(value: Any) -> torch.dtype:
     from fitune.memory.storages import tensors_in
 
-    return torch.float32 if any(t.dtype == torch.float32 for t in tensors_in(value)) else torch.get_autocast_dtype("cpu")
+    return (
+        torch.float32 if any(t.dtype == torch.float32 for t in tensors_in(value)) else torch.get_autocast_dtype("cpu")
+    )

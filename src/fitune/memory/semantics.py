@@ -66,9 +66,9 @@ class Context:
 def context_of(compute_capability: tuple[int, int], *, lazy: bool = True) -> Context:
     """What a process pays before its first tensor.
 
-    Published figures: 274 MB lazy and 636 MB eager (pytorch/pytorch#86509, CUDA 11.8), 287 and 667 MB (CUDA 12), 1,343 MB
-    eager on a V100 with CUDA 11.2. No table per card exists, so the spread is part of the answer. Kernel images grow
-    with the card's generation: Hopper and later are given 500 MB typical.
+    Published figures: 274 MB lazy and 636 MB eager (pytorch/pytorch#86509, CUDA 11.8), 287 and 667 MB (CUDA 12),
+    1,343 MB eager on a V100 with CUDA 11.2. No table per card exists, so the spread is part of the answer. Kernel
+    images grow with the card's generation: Hopper and later are given 500 MB typical, which is an assumption.
     """
     if not lazy:
         return Context(667 << 20, 1343 << 20)

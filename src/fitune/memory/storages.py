@@ -28,8 +28,8 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 class StorageBook:
     """Live storages on the watched device types, each with the handle that ``on_birth`` gave.
 
-    ``on_birth(size_bytes, tensor)`` may raise: then the storage is not entered, and those born before it in the same op leave
-    again when they die. ``on_death(handle)`` is called once for each handle.
+    ``on_birth(size_bytes, tensor)`` may raise: then the storage is not entered, and those born before it in the same op
+    leave again when they die. ``on_death(handle)`` is called once for each handle.
     """
 
     def __init__(

@@ -41,8 +41,8 @@ def _flash_backward(args: tuple[Any, ...]) -> list[int]:
 def _embedding_backward(args: tuple[Any, ...]) -> list[int]:
     """Sorted indices and their origins, and one fp32 row per run of equal tokens (at most 10 of a run share one).
 
-    Source: aten/src/ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu. The number of distinct tokens is not known
-    in a simulation: as many as possible are assumed.
+    Source: aten/src/ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu. The number of distinct tokens is not
+    known in a simulation: as many as possible are assumed.
     """
     grad, indices, rows, padding = args[0], args[1], args[2], args[3]
     count = indices.numel()

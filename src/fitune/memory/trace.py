@@ -90,8 +90,8 @@ class Trace:
     ) -> Replay:
         """Run the trace through the allocator of a card.
 
-        ``limit_bytes``: what the allocator may reserve, context excluded; None: no limit. ``compute_capability`` changes
-        the size of cuBLAS' workspaces alone: a card with another attention kernel (``attention.choose_kernel``) needs a
+        ``limit_bytes``: what the allocator may reserve, context excluded; None: no limit. ``compute_capability``
+        changes the size of cuBLAS' workspaces alone: a card with another attention kernel (``choose_kernel``) needs a
         trace of its own.
         """
         key = (limit_bytes, compute_capability, expandable_segments, timeline, len(self.events))

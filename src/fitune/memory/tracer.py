@@ -1,7 +1,7 @@
 """Tracer: a dispatch mode that writes a Trace of everything that runs below autograd, with the module that made it."""
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -16,6 +16,8 @@ from fitune.memory.storages import StorageBook, tensors_in
 from fitune.memory.temporaries import GEMMS, TEMPORARIES
 from fitune.memory.trace import Op, Storage, Trace
 
+_autograd: Any = torch.autograd
+_core: Any = vars(torch)["_C"]
 _DTYPES: dict[torch.dtype, str] = {}
 
 
@@ -62,35 +64,38 @@ class Tracer(TorchDispatchMode):
         self._settle()
 
     @contextmanager
-    def watching(self) -> Any:
+    def watching(self) -> Generator[None]:
         """Module and optimizer hooks, and the mode itself."""
         with ExitStack() as stack:
-            pre = hooks.register_module_forward_pre_hook(lambda module, _: self._push(module))
-            post = hooks.register_module_forward_hook(lambda *_: self._pop(), always_call=True)
-            begin = register_optimizer_step_pre_hook(lambda *_: self._set_optimizer(True))
-            end = register_optimizer_step_post_hook(lambda *_: self._set_optimizer(False))
+            pre = hooks.register_module_forward_pre_hook(self._push)
+            post = hooks.register_module_forward_hook(self._pop, always_call=True)
+            begin = register_optimizer_step_pre_hook(self._begin_optimizer)
+            end = register_optimizer_step_post_hook(self._end_optimizer)
             for handle in (pre, post, begin, end):
                 stack.callback(handle.remove)
             stack.enter_context(self)
-            yield self
+            yield
 
     # Where we are ----------------------------------------------------------------------------------------------------
 
-    def _set_optimizer(self, inside: bool) -> None:
-        self._in_optimizer = inside
+    def _begin_optimizer(self, *_: Any) -> None:
+        self._in_optimizer = True
 
-    def _push(self, module: torch.nn.Module) -> None:
+    def _end_optimizer(self, *_: Any) -> None:
+        self._in_optimizer = False
+
+    def _push(self, module: torch.nn.Module, _: Any) -> None:
         self._path.append(self._names.get(id(module)) or type(module).__name__)
         self._note_path()
 
-    def _pop(self) -> None:
+    def _pop(self, *_: Any) -> None:
         if self._path:
             self._path.pop()
         self._note_path()
 
     def _note_path(self) -> None:
         """Autograd numbers its nodes upwards: later, a node's number tells which module made it."""
-        number = torch.autograd._get_sequence_nr()  # pyright: ignore[reportPrivateUsage]
+        number = _autograd._get_sequence_nr()
         path = self._path[-1] if self._path else ""
         if number == self._node_starts[-1]:
             self._node_paths[-1] = path
@@ -101,7 +106,7 @@ class Tracer(TorchDispatchMode):
     def _module(self) -> str:
         if self._path:
             return self._path[-1]
-        node: Any = torch._C._current_autograd_node()  # pyright: ignore[reportPrivateUsage]
+        node = _core._current_autograd_node()
         if node is None:
             return ""
         return self._node_paths[bisect_right(self._node_starts, node._sequence_nr()) - 1]
@@ -109,7 +114,7 @@ class Tracer(TorchDispatchMode):
     def _phase(self) -> str:
         if self._in_optimizer:
             return "optimizer"
-        return "forward" if torch._C._current_autograd_node() is None else "backward"  # pyright: ignore[reportPrivateUsage]
+        return "forward" if _core._current_autograd_node() is None else "backward"
 
     # One op ----------------------------------------------------------------------------------------------------------
 
@@ -161,7 +166,7 @@ class Tracer(TorchDispatchMode):
 
     def _workspace(self) -> None:
         """One for the thread that runs forward and optimizer, one for autograd's own thread."""
-        backward = torch._C._current_autograd_node() is not None  # pyright: ignore[reportPrivateUsage]
+        backward = _core._current_autograd_node() is not None
         if backward in self._workspaces or not self.trace.semantics.workspace_in_allocator:
             return
         self._workspaces.add(backward)
@@ -202,5 +207,3 @@ def _is_view(func: Any) -> bool:
             r.alias_info is not None and not r.alias_info.is_write for r in returns
         )
     return known
-
-

@@ -2,7 +2,7 @@
 
 import copy
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
@@ -38,8 +38,7 @@ def simulate(
     tracer = Tracer(semantics, ("meta",))
     with _only_one, _as_on_cuda(semantics) as rules, ExitStack() as stack:
         tracer.adopt(resident)
-        if rules is not None:
-            stack.enter_context(rules)
+        stack.enter_context(rules)
         stack.enter_context(tracer.watching())
         for number in range(steps):
             tracer.begin_step(last=number == steps - 1)
@@ -60,7 +59,7 @@ def shadow(model: _Model) -> _Model:
 
 
 @contextmanager
-def _as_on_cuda(semantics: Semantics) -> Iterator[CudaRules | None]:
+def _as_on_cuda(semantics: Semantics) -> Generator[CudaRules]:
     """PyTorch's own switches, for as long as the simulation runs: what it would do if the tensors were on a card."""
     import torch.fx.experimental._config as data_dependence
     import torch.optim.optimizer as optimizer
@@ -82,8 +81,9 @@ def _as_on_cuda(semantics: Semantics) -> Iterator[CudaRules | None]:
             for owner in (optimizer, foreach):
                 swap(owner, "_get_foreach_kernels_supported_devices", cuda_kernels)
                 swap(owner, "_get_fused_kernels_supported_devices", cuda_kernels)
-        # The Python shells of torch.nn.functional and Tensor would hand themselves to the rules and hide what they call.
-        for owner in (F, torch._tensor, torch.functional, torch.autograd):
+        # The Python shells of torch.nn.functional and Tensor would hand themselves to the rules and hide what they
+        # call.
+        for owner in (F, vars(torch)["_tensor"], torch.functional, torch.autograd):
             for name in ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"):
                 if hasattr(owner, name):
                     swap(owner, name, _never)
