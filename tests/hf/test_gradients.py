@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers import BertConfig, BertForSequenceClassification, BertForTokenClassification
+
 from fitune.hf import Columns, Step, Trainer, training_arguments
 from fitune.tasks.crf import LinearChainCrf
 from fitune.tasks.learner import Learner
 from fitune.values import Fit
-from transformers import BertConfig, BertForSequenceClassification, BertForTokenClassification
 
 TAGS = ("O", "B-a", "I-a", "B-b", "I-b")
 
@@ -39,7 +40,9 @@ def columns(task: str, class_weights: np.ndarray | None = None) -> Columns:
     if task == "ner":
         labels = rng.integers(0, len(TAGS), tokens).astype(np.int16)
         labels[starts[:-1]] = labels[starts[1:] - 1] = -100
-        weight = np.where(labels < 0, 0.0, (np.ones(len(TAGS)) if class_weights is None else class_weights)[labels.clip(0)])
+        weight = np.where(
+            labels < 0, 0.0, (np.ones(len(TAGS)) if class_weights is None else class_weights)[labels.clip(0)]
+        )
         return Columns(
             **common,
             example_starts_E1=np.arange(9),
@@ -77,7 +80,9 @@ def run_step(learner: Learner, data: Columns, cut: int | None, tmp_path: Any) ->
     return loss.item(), gradients(learner).clone()
 
 
-@pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.1}, {"weights": True}, {"weights": True, "label_smoothing": 0.2}])
+@pytest.mark.parametrize(
+    "options", [{}, {"label_smoothing": 0.1}, {"weights": True}, {"weights": True, "label_smoothing": 0.2}]
+)
 @pytest.mark.parametrize("task", ["ner", "classification", "multi", "crf"])
 def test_loss_and_gradient_do_not_depend_on_the_cut(task: str, options: dict[str, Any], tmp_path: Any) -> None:
     classes = len(TAGS) if task in ("ner", "crf") else 3
@@ -113,7 +118,9 @@ def test_total_weight_is_what_torch_divides_by() -> None:
     """Our sum over our total is exactly torch's own weighted, smoothed mean over the whole step."""
     weights = np.linspace(0.5, 2.0, len(TAGS))
     data = columns("ner", weights)
-    learner = Learner(tiny(BertForTokenClassification, 5), class_weights=torch.tensor(weights).float(), label_smoothing=0.1)
+    learner = Learner(
+        tiny(BertForTokenClassification, 5), class_weights=torch.tensor(weights).float(), label_smoothing=0.1
+    )
     step = Step(data, np.arange(8))
     batch = step.collate(range(8))
     loss, logits = learner(**batch)

@@ -13,7 +13,6 @@ _FILE_OF = {
     "EpochOrder": "collate",
     "Step": "collate",
     "StepData": "collate",
-    "batches_by_length": "collate",
     "training_arguments": "compat",
     "EMBEDDED": "embedded",
     "embedded_folder": "embedded",
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from fitune.hf.collate import EpochOrder as EpochOrder
     from fitune.hf.collate import Step as Step
     from fitune.hf.collate import StepData as StepData
-    from fitune.hf.collate import batches_by_length as batches_by_length
     from fitune.hf.compat import training_arguments as training_arguments
     from fitune.hf.embedded import EMBEDDED as EMBEDDED
     from fitune.hf.embedded import embedded_folder as embedded_folder

@@ -164,24 +164,6 @@ class EpochLoader(torch.utils.data.DataLoader[Any]):
         self.sampler.set_epoch(epoch)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def batches_by_length(
-    lengths: NDArray[np.int64], token_budget: int, *, most: int | None = None, chunk: int = 65536
-) -> Iterator[NDArray[np.int64]]:
-    """Indices in batches of like length, longest first within a chunk, each of at most ``token_budget`` padded tokens.
-
-    A window longer than the budget makes a batch of its own. Memory is constant: only a chunk is sorted at a time.
-    """
-    for begin in range(0, len(lengths), chunk):
-        part = lengths[begin : begin + chunk]
-        order = np.argsort(-part, kind="stable")
-        at = 0
-        while at < len(order):
-            size = max(1, token_budget // max(1, int(part[order[at]])))
-            size = min(size, most) if most else size
-            yield order[at : at + size] + begin
-            at += size
-
-
 class PaddedStep:
     """One optimizer step of a user's own script: a batch that a collator has padded, cut along dimension 0.
 

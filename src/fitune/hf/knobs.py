@@ -36,10 +36,14 @@ def apply_fit(model: Any, fit: Fit) -> None:
     if fit.frozen_layers:
         if fit.frozen_layers > len(layers):
             raise Refusal(
-                _("frozen_layers is {wanted}, but the model has {layers} layers", wanted=fit.frozen_layers, layers=len(layers)),
+                _(
+                    "frozen_layers is {wanted}, but the model has {layers} layers",
+                    wanted=fit.frozen_layers,
+                    layers=len(layers),
+                ),
                 where="frozen_layers",
                 next_step=_("Choose at most {layers}.", layers=len(layers)),
-                code="FT301",
+                code="FT511",
             )
         frozen = [getattr(model.base_model, "embeddings", None), *layers[: fit.frozen_layers]]
         for module in frozen:
@@ -47,7 +51,7 @@ def apply_fit(model: Any, fit: Fit) -> None:
                 module.requires_grad_(False)
     if fit.lora_rank:
         raise Refusal(
-            _("LoRA is not available yet"), where="lora_rank", next_step=_("Set lora_rank to 0."), code="FT302"
+            _("LoRA is not available yet"), where="lora_rank", next_step=_("Set lora_rank to 0."), code="FT512"
         )
 
 
@@ -92,6 +96,6 @@ def make_optimizer(groups: list[dict[str, Any]], name: str) -> torch.optim.Optim
             _("8-bit AdamW needs the package bitsandbytes, which is not installed"),
             where="optimizer",
             next_step=_("Type: pip install bitsandbytes"),
-            code="FT401",
+            code="FT513",
         ) from None
     return AdamW8bit(groups, lr=lr)

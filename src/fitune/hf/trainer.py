@@ -19,7 +19,7 @@ from transformers.trainer_utils import EvalLoopOutput
 from fitune.hf.collate import COUNT, EpochLoader, EpochOrder, PaddedStep, Step, StepData, loss_counts
 from fitune.hf.compat import loss_is_shifted
 from fitune.messages import _
-from fitune.microbatch import Budget, Stepper, StepResult
+from fitune.microbatch import Budget, Change, Stepper, StepResult
 from fitune.values import Fit, Refusal
 
 logger = logging.getLogger(__name__)
@@ -75,9 +75,7 @@ class Trainer(transformers.Trainer):
 
     # -- the optimizer step -------------------------------------------------------------------------------------
 
-    def training_step(
-        self, model: nn.Module, inputs: Any, num_items_in_batch: Tensor | int | None = None
-    ) -> Tensor:
+    def training_step(self, model: nn.Module, inputs: Any, num_items_in_batch: Tensor | int | None = None) -> Tensor:
         """Gradient of a whole optimizer step; returns its loss (0-dim, detached).
 
         Raises:
@@ -100,7 +98,13 @@ class Trainer(transformers.Trainer):
         """The Stepper that cuts this Trainer's steps, made on first use."""
         if self._stepper is None:
             budget = Budget(tokens=self.fit.micro_batch_tokens, windows=self.fit.micro_batch)
-            self._stepper = Stepper(lambda inputs: self._loss_sum(model, inputs), model, budget=budget, backward=self._backward)
+            self._stepper = Stepper(
+                lambda inputs: self._loss_sum(model, inputs),
+                model,
+                budget=budget,
+                backward=self._backward,
+                on_change=lambda change: self.changed(change),
+            )
         return self._stepper
 
     def _loss_sum(self, model: nn.Module, inputs: dict[str, Any]) -> Tensor:
@@ -171,10 +175,16 @@ class Trainer(transformers.Trainer):
                 safer = "bf16" if torch.cuda.is_available() and torch.cuda.get_device_capability() >= (8, 0) else "fp32"
                 self.model.precision = safer  # pyright: ignore[reportArgumentType]
                 step_number = self.state.global_step + 1
-                self.notice("FT503", _("step {step} overflows in fp16: going on in {safer}", step=step_number, safer=safer))
+                self.notice(
+                    "FT503", _("step {step} overflows in fp16: going on in {safer}", step=step_number, safer=safer)
+                )
                 return stepper.run(step)
             self.loss_scale /= 2
             self._good_steps = 0
+
+    def changed(self, change: Change) -> None:
+        """The micro-batch shrank or grew."""
+        logger.warning("micro-batch: %s -> %s tokens (%s)", change.from_tokens, change.to_tokens, change.reason)
 
     def notice(self, code: str, text: str) -> None:
         """Tell the user something; ``training`` writes it as an Event instead."""
@@ -224,7 +234,9 @@ class Trainer(transformers.Trainer):
     ) -> EvalLoopOutput:
         """A dataset that evaluates itself keeps counts only, never the logits of a split."""
         if not hasattr(dataloader, "evaluate"):
-            return super().evaluation_loop(dataloader, description, *args, metric_key_prefix=metric_key_prefix, **kwargs)
+            return super().evaluation_loop(
+                dataloader, description, *args, metric_key_prefix=metric_key_prefix, **kwargs
+            )
         metrics = dataloader.evaluate(self.model, self.args.device)
         named = {f"{metric_key_prefix}_{name}": value for name, value in metrics.items()}
         return EvalLoopOutput(predictions=(), label_ids=None, metrics=named, num_samples=len(dataloader))

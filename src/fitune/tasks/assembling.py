@@ -51,7 +51,7 @@ def make_task(job: Job, labels: Sequence[str], *, multi_label: bool = False, pai
             _("there is one class only: {label}", label=next(iter(labels), "")),
             where=job.train,
             next_step=_("A classifier needs rows of at least two classes."),
-            code="FT101",
+            code="FT130",
         )
     return ClassificationTask(tuple(labels), multi_label, job.max_length, (), pairs)
 
@@ -90,7 +90,12 @@ def _labels_of(example: Example) -> list[str]:
 
 
 def make_learner(
-    job: Job, fit: Fit, task: Task, load_model: Callable[..., LoadedModel], *, weights: NDArray[np.float64] | None = None
+    job: Job,
+    fit: Fit,
+    task: Task,
+    load_model: Callable[..., LoadedModel],
+    *,
+    weights: NDArray[np.float64] | None = None,
 ) -> Learner:
     """The model with its loss, knobs applied.
 
@@ -106,9 +111,7 @@ def make_learner(
             next_step=_("Set head to softmax, or label_smoothing to 0."),
             code="FT504",
         )
-    loaded = load_model(
-        task.classes, task=task.name, multi_label=task.multi_label, attention=ATTENTION[fit.attention]
-    )
+    loaded = load_model(task.classes, task=task.name, multi_label=task.multi_label, attention=ATTENTION[fit.attention])
     apply_fit(loaded.model, fit)
     return Learner(
         loaded.model,

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from fitune.data import Encoder
-from fitune.hf import batches_by_length
+from fitune.microbatch import Budget, Sweep
 from fitune.runs import WORST_ERRORS, ErrorCase, SplitEvaluation
 from fitune.tasks.classification import ClassificationTask
 from fitune.tasks.learner import Learner
@@ -43,6 +44,11 @@ class Scored:
     """Classification: (E, C)."""
 
 
+def new_sweep(device: torch.device | str, tokens: int = EVALUATION_TOKENS) -> Sweep:
+    """Passes without gradients of at most so many padded tokens; fewer when the device has no room for them."""
+    return Sweep(Budget(tokens=tokens), device)
+
+
 def encode_parts(
     task: Task, examples: Sequence[Example], encoder: Encoder, *, class_weights: NDArray[np.float64] | None = None
 ) -> list[SplitData]:
@@ -58,27 +64,27 @@ def score(
     learner: Learner,
     data: SplitData,
     *,
-    device: torch.device | str,
-    token_budget: int = EVALUATION_TOKENS,
+    sweep: Sweep | None = None,
     span_scores: bool = False,
 ) -> Scored:
     """Predict a part, in inference mode, in batches of windows of like length.
 
     Args:
-        token_budget: most padded tokens in a forward pass.
+        sweep: how much a forward pass holds; it learns from out-of-memory, so keep it from part to part.
         span_scores: give entities their probabilities; a CRF's take as long again as its decoding.
     """
+    device = next(learner.parameters()).device
     was_training = learner.training
     learner.eval()
     try:
         with torch.inference_mode():
-            return _score(task, learner, data, device, token_budget, span_scores)
+            return _score(task, learner, data, device, sweep or new_sweep(device), span_scores)
     finally:
         learner.train(was_training)
 
 
 def _score(
-    task: Task, learner: Learner, data: SplitData, device: torch.device | str, token_budget: int, span_scores: bool
+    task: Task, learner: Learner, data: SplitData, device: torch.device, sweep: Sweep, span_scores: bool
 ) -> Scored:
     columns = data.columns
     lengths, tokens = columns.lengths_W, len(columns.ids_T)
@@ -86,21 +92,30 @@ def _score(
     tags_T = np.zeros(tokens, np.int64)
     scores_T = np.zeros(tokens, np.float32) if span_scores else None
     logits_W = np.zeros((len(lengths), 0 if isinstance(task, NerTask) else len(task.classes)), np.float32)
-    for rows in batches_by_length(lengths, token_budget):
-        batch = {name: value.to(device) for name, value in columns.collate(rows).items()}
+
+    def run(indices: Sequence[int]) -> tuple[Tensor | None, Tensor, Tensor | None]:
+        """Losses of the windows; logits (B, C), or classes (B, L) with their probabilities."""
+        batch = {name: value.to(device) for name, value in columns.collate(np.asarray(indices)).items()}
         labels, weights = batch.pop("labels", None), batch.pop("weights", None)
         _loss, logits = learner(**batch)
-        if labels is not None:
-            losses_W[rows] = learner.window_losses(logits, labels, weights).cpu().numpy()
+        losses = None if labels is None else learner.window_losses(logits, labels, weights).cpu()
         if not isinstance(task, NerTask):
-            logits_W[rows] = logits.cpu().numpy()
-            continue
+            return losses, logits.cpu(), None
         tags, scores = task.read_out(learner, logits, batch, scores=span_scores)
-        present = np.arange(tags.shape[1]) < lengths[rows][:, None]
-        at = (columns.starts_W1[rows][:, None] + np.arange(tags.shape[1]))[present]
-        tags_T[at] = tags.cpu().numpy()[present]
+        return losses, tags.cpu(), None if scores is None else scores.cpu()
+
+    for piece, (losses, found, scores) in sweep.over(run, lengths.tolist()):
+        rows = np.asarray(piece.indices)
+        if losses is not None:
+            losses_W[rows] = losses.numpy()
+        if not isinstance(task, NerTask):
+            logits_W[rows] = found.numpy()
+            continue
+        present = np.arange(found.shape[1]) < lengths[rows][:, None]
+        at = (columns.starts_W1[rows][:, None] + np.arange(found.shape[1]))[present]
+        tags_T[at] = found.numpy()[present]
         if scores_T is not None and scores is not None:
-            scores_T[at] = scores.cpu().numpy()[present]
+            scores_T[at] = scores.numpy()[present]
     losses = np.bincount(data.windows.example, losses_W, len(data))
     if isinstance(task, NerTask):
         return Scored(task.predict(data, tags_T, scores_T), losses, None)
@@ -200,15 +215,16 @@ class Tally:
 class Evaluator:
     """A split that evaluates itself: what ``hf.Trainer`` takes as its evaluation dataset."""
 
-    def __init__(self, task: Task, parts: Sequence[SplitData], *, token_budget: int = EVALUATION_TOKENS) -> None:
-        self.task, self.parts, self.token_budget = task, parts, token_budget
+    def __init__(self, task: Task, parts: Sequence[SplitData]) -> None:
+        self.task, self.parts = task, parts
+        self._sweep: Sweep | None = None
 
     def __len__(self) -> int:
         return sum(len(part) for part in self.parts)
 
     def evaluate(self, learner: Learner, device: torch.device | str) -> dict[str, float]:
         """The task's metrics and the loss."""
-        return self.tally(learner, device).result(self.weight)
+        return self.tally(learner).result(self.weight)
 
     @property
     def weight(self) -> float:
@@ -218,17 +234,15 @@ class Evaluator:
     def tally(
         self,
         learner: Learner,
-        device: torch.device | str,
         *,
         keep_errors: bool = False,
         watch: Callable[[SplitData, Scored], None] | None = None,
     ) -> Tally:
         """Score the split; ``watch`` sees every part (to write predictions)."""
+        self._sweep = self._sweep or new_sweep(next(learner.parameters()).device)
         tally = Tally(self.task, self.task.new_metrics(), keep_errors)
         for part in self.parts:
-            scored = score(
-                self.task, learner, part, device=device, token_budget=self.token_budget, span_scores=watch is not None
-            )
+            scored = score(self.task, learner, part, sweep=self._sweep, span_scores=watch is not None)
             tally.update(part.examples, scored)
             if watch is not None:
                 watch(part, scored)

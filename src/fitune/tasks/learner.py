@@ -55,7 +55,9 @@ class Learner(nn.Module):
         """The Hugging Face config, which the Trainer reads."""
         return self.model.config
 
-    def forward(self, labels: Tensor | None = None, weights: Tensor | None = None, **inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, labels: Tensor | None = None, weights: Tensor | None = None, **inputs: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """Summed weighted loss (0-dim, 0 without labels) and logits in fp32, (B, L, C) or (B, C)."""
         with self._autocast(next(iter(inputs.values())).device.type):
             logits = self.model(**inputs).logits
@@ -88,7 +90,9 @@ class Learner(nn.Module):
                 logits, labels, weight=self.class_weights, reduction="none", label_smoothing=self.label_smoothing
             )
         targets = labels * (1 - self.label_smoothing) + self.label_smoothing / 2
-        losses = functional.binary_cross_entropy_with_logits(logits, targets, weight=self.class_weights, reduction="none")
+        losses = functional.binary_cross_entropy_with_logits(
+            logits, targets, weight=self.class_weights, reduction="none"
+        )
         return losses.mean(-1)
 
     @contextmanager

@@ -109,7 +109,9 @@ class EntityMetrics:
     def confusion(self) -> Confusion:
         """Exact spans by label; the last row and column are "nothing there"."""
         labels = (*self._all_labels(), "")
-        return Confusion(labels=labels, counts=tuple(tuple(self._pairs[row, column] for column in labels) for row in labels))
+        return Confusion(
+            labels=labels, counts=tuple(tuple(self._pairs[row, column] for column in labels) for row in labels)
+        )
 
 
 class ClassMetrics:
@@ -126,7 +128,8 @@ class ClassMetrics:
     def per_label(self) -> tuple[LabelScores, ...]:
         gold, predicted, correct = self._counts.sum(1), self._counts.sum(0), self._counts.diagonal()
         return tuple(
-            _label_scores(label, int(gold[i]), int(predicted[i]), int(correct[i])) for i, label in enumerate(self.labels)
+            _label_scores(label, int(gold[i]), int(predicted[i]), int(correct[i]))
+            for i, label in enumerate(self.labels)
         )
 
     def metrics(self) -> dict[str, float]:
@@ -155,7 +158,9 @@ class MultiLabelMetrics:
         self._rows = self._exact = 0
         self._histogram = np.zeros((2, classes, self.BINS), dtype=np.int64)
 
-    def update(self, gold: NDArray[np.bool_], probabilities: NDArray[np.float32], thresholds: NDArray[np.float32]) -> None:
+    def update(
+        self, gold: NDArray[np.bool_], probabilities: NDArray[np.float32], thresholds: NDArray[np.float32]
+    ) -> None:
         """A batch: gold and probabilities of shape (E, C), thresholds of shape (C,)."""
         predicted = probabilities >= thresholds
         self._gold += gold.sum(0)

@@ -20,7 +20,8 @@ from pydantic import Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from fitune.hf import ATTENTION, load_model, load_tokenizer
+from fitune.data import Encoder, quote_map
+from fitune.hf import ATTENTION, load_model, load_tokenizer, make_encoder
 from fitune.messages import _
 from fitune.tasks.classification import ClassificationTask
 from fitune.tasks.crf import LinearChainCrf
@@ -74,6 +75,11 @@ class SavedModel:
     learner: Learner
     tokenizer: Any
 
+    def encoder(self) -> Encoder:
+        """The tokenizer as ``data.split`` sees it, with the normalisation of training."""
+        wanted = self.settings.normalize_quotes
+        return make_encoder(self.tokenizer, translation=quote_map(self.tokenizer.get_vocab()) if wanted else None)
+
 
 def settings_of(task: Task, **fields: Any) -> ModelSettings:
     """The settings that a task itself knows, and others by name."""
@@ -100,7 +106,9 @@ def save(folder: str | Path, learner: Learner, tokenizer: Any, settings: ModelSe
     learner.model.save_pretrained(aside)
     tokenizer.save_pretrained(aside)
     if learner.crf is not None:
-        save_file({name: t.detach().cpu().contiguous() for name, t in learner.crf.state_dict().items()}, aside / CRF_FILE)
+        save_file(
+            {name: t.detach().cpu().contiguous() for name, t in learner.crf.state_dict().items()}, aside / CRF_FILE
+        )
     files = {path.name: _sha256(path) for path in sorted(aside.iterdir()) if path.is_file()}
     settings = settings.model_copy(update={"files": files})
     (aside / SETTINGS_FILE).write_text(settings.model_dump_json(indent=1), encoding="utf-8")
@@ -135,7 +143,7 @@ def read_settings(folder: str | Path) -> ModelSettings:
             _("there is no {file} in it", file=SETTINGS_FILE) if path.parent.is_dir() else _("there is no such folder"),
             where=str(folder),
             next_step=_("Name the folder of a model that fitune trained, such as runs/train-1/model."),
-            code="FT701",
+            code="FT708",
         )
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))
@@ -146,7 +154,9 @@ def read_settings(folder: str | Path) -> ModelSettings:
         raise _damaged(path, _("cannot be read: {error}", error=str(error).splitlines()[0])) from None
 
 
-def load(folder: str | Path, *, device: torch.device | str = "cpu", attention: str = "sdpa", check: bool = True) -> SavedModel:
+def load(
+    folder: str | Path, *, device: torch.device | str = "cpu", attention: str = "sdpa", check: bool = True
+) -> SavedModel:
     """Read a trained model back.
 
     Args:
@@ -184,12 +194,14 @@ def load(folder: str | Path, *, device: torch.device | str = "cpu", attention: s
 
 def _damaged(path: Path, found: str, next_step: str = "") -> Refusal:
     step = next_step or _("Copy the folder again from where it was trained, or train again.")
-    return Refusal(found, where=str(path), next_step=step, code="FT702")
+    return Refusal(found, where=str(path), next_step=step, code="FT709")
 
 
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _sha256_slow(file)
+        return (
+            hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _sha256_slow(file)
+        )
 
 
 def _sha256_slow(file: Any) -> str:

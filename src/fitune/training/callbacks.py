@@ -27,7 +27,9 @@ LOGGED_POINTS = 400
 def evaluation_steps(steps_per_epoch: int, steps_total: int) -> frozenset[int]:
     """Steps after which the dev set is scored: at the end of each epoch, within long epochs, and at the very end."""
     stretches = max(1, math.ceil(steps_per_epoch / LONGEST_STRETCH_STEPS))
-    points = {round(k * steps_per_epoch / stretches) for k in range(1, stretches * (steps_total // steps_per_epoch + 1) + 1)}
+    points = {
+        round(k * steps_per_epoch / stretches) for k in range(1, stretches * (steps_total // steps_per_epoch + 1) + 1)
+    }
     return frozenset({p for p in points if p <= steps_total} | {steps_total})
 
 
@@ -78,7 +80,13 @@ class BestModel(TrainerCallback):
     """Keeps the best weights as they come (``keep``) and stops after ``patience`` evaluations without a better one."""
 
     def __init__(
-        self, metric: str, patience: int, events: Events, keep: Callable[[dict[str, float]], None], *, split: str = "dev"
+        self,
+        metric: str,
+        patience: int,
+        events: Events,
+        keep: Callable[[dict[str, float]], None],
+        *,
+        split: str = "dev",
     ) -> None:
         self.metric, self.patience, self.events, self.keep, self.split = metric, patience, events, keep, split
         self.best_value: float | None = None

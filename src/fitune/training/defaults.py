@@ -43,7 +43,7 @@ def resolve_defaults(job: Job, rows: Rows, *, hidden_size: int, longest_input: i
             _("it holds texts without labels, so there is nothing to learn"),
             where=job.train,
             next_step=_("Name the column of the labels with --label-column, or the format with --format."),
-            code="FT102",
+            code="FT131",
         )
     ner = task == "ner"
     multi_label = bool(rows.multi_label if job.multi_label is None else job.multi_label) and not ner

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import fitune
-from fitune.data import coverage
+from fitune.data import check, coverage, leaked, quote_map
 from fitune.hf import (
     NonFiniteLoss,
     StepData,
@@ -27,7 +27,7 @@ from fitune.hf import (
     training_arguments,
 )
 from fitune.messages import _
-from fitune.runs import DataFile, Evaluation, Histogram, Run, SplitEvaluation, new_run_directory, write_report
+from fitune.runs import Evaluation, Histogram, Run, SplitEvaluation, new_run_directory, write_report
 from fitune.tasks import (
     Evaluator,
     Learner,
@@ -47,8 +47,8 @@ from fitune.tasks import (
 from fitune.training.callbacks import LOGGED_POINTS, BestModel, Events, Interrupts, Listener, Stop, evaluation_steps
 from fitune.training.defaults import resolve_defaults
 from fitune.training.precision import choose_precision
-from fitune.training.splits import Splits, keep_split, read_splits, seen_rows
-from fitune.values import Event, Example, Fit, Job, Refusal
+from fitune.training.splits import Splits, keep_split, read_splits
+from fitune.values import Finding, Fit, Job, Refusal
 
 CPU_MICRO_BATCH_TOKENS = 512
 """Padded tokens in a pass on CPU: short sorted passes waste little on padding, and caches hold them."""
@@ -63,6 +63,7 @@ class Prepared:
     precision_reason: str
     task: Task
     splits: Splits
+    findings: tuple[Finding, ...]
     tokenizer: Any
     encoder: Any
     learner: Learner
@@ -115,7 +116,7 @@ def prepare(job: Job, fit: Fit | None = None) -> Prepared:
     splits = read_splits(job)
     source = resolve(job.model)
     tokenizer = load_tokenizer(source.folder, lowercase=job.lowercase)
-    encoder = make_encoder(tokenizer)
+    encoder = make_encoder(tokenizer, translation=quote_map(tokenizer.get_vocab()) if job.normalize_quotes else None)
     config = AutoConfig.from_pretrained(source.folder)
     hidden_size = int(getattr(config, "hidden_size", 768))
     job = resolve_defaults(job, splits.rows, hidden_size=hidden_size, longest_input=encoder.max_length)
@@ -127,9 +128,10 @@ def prepare(job: Job, fit: Fit | None = None) -> Prepared:
     set_seed(job.seed)
     weights = class_weights(job, task, splits.train)
     learner = make_learner(job, fit, task, lambda *a, **k: load_model(source.folder, *a, **k), weights=weights)
+    findings = check(splits.rows_by_split, encoder, max_length=job.max_length).findings
     data = task.encode(splits.train, encoder, class_weights=weights)
     dev = Evaluator(task, encode_parts(task, splits.dev, encoder, class_weights=weights))
-    return Prepared(job, fit, reason, task, splits, tokenizer, encoder, learner, data, dev, source.folder)
+    return Prepared(job, fit, reason, task, splits, findings, tokenizer, encoder, learner, data, dev, source.folder)
 
 
 def check_metric(job: Job, task: Task) -> None:
@@ -164,9 +166,15 @@ def _fit(prepared: Prepared, run: Run, listeners: list[Listener], report_to: str
     trainer = make_trainer(prepared, run, [events, best, interrupts], report_to, steps_total)
     events.trainer = trainer
     trainer.notice = lambda code, text: events.emit("warning", trainer.state, code=code, text=text)
+    trainer.changed = lambda change: events.emit(
+        "micro_batch", trainer.state, from_tokens=change.from_tokens, to_tokens=change.to_tokens, reason=change.reason
+    )
     events.emit("started", trainer.state, **_started(prepared, steps_total))
     for note in [*prepared.splits.rows.notes, *prepared.splits.notes]:
-        events.emit("warning", trainer.state, code="FT100", text=note)
+        events.emit("warning", trainer.state, code="FT134", text=note)
+    for finding in prepared.findings:
+        if finding.severity != "note":
+            events.emit("warning", trainer.state, code=finding.code, text=finding.title)
     try:
         with interrupts:
             trainer.train()
@@ -253,15 +261,17 @@ def finish(prepared: Prepared, run: Run, best: BestModel, events: Events, traine
     learner.class_weights, learner.label_smoothing = prepared.learner.class_weights, prepared.learner.label_smoothing
     learner.precision = prepared.learner.precision
     if task.multi_label:
-        tally = prepared.dev.tally(learner, device)
+        tally = prepared.dev.tally(learner)
         task = task.with_thresholds(tally.metrics.best_thresholds())  # pyright: ignore
-        settings = settings_of(task, **saved.settings.model_dump(exclude={"task", "labels", "head", "multi_label", "pairs", "thresholds"}))
+        settings = settings_of(
+            task, **saved.settings.model_dump(exclude={"task", "labels", "head", "multi_label", "pairs", "thresholds"})
+        )
         rewrite_settings(run.model_path, settings)
     dev = Evaluator(task, prepared.dev.parts)
-    splits = {"dev": _split_evaluation(prepared, run, "dev", dev, learner, device)}
+    splits = {"dev": _split_evaluation(prepared, run, "dev", dev, learner)}
     if prepared.splits.test is not None:
         test = Evaluator(task, encode_parts(task, prepared.splits.test, prepared.encoder))
-        splits["test"] = _split_evaluation(prepared, run, "test", test, learner, device)
+        splits["test"] = _split_evaluation(prepared, run, "test", test, learner)
         shown = splits["test"].metrics
         events.emit("evaluation", trainer.state, split="test", metrics=shown, best=False, seconds=None)
     thresholds = dict(zip(task.labels, getattr(task, "thresholds", ()), strict=False))
@@ -274,6 +284,7 @@ def finish(prepared: Prepared, run: Run, best: BestModel, events: Events, traine
             best_step=best.best_step,
             splits=splits,
             data=tuple(prepared.splits.files),
+            findings=prepared.findings,
             lengths_tokens=_lengths(prepared.train),
             thresholds=thresholds,
             versions=versions(),
@@ -287,11 +298,11 @@ def finish(prepared: Prepared, run: Run, best: BestModel, events: Events, traine
 
 
 def _split_evaluation(
-    prepared: Prepared, run: Run, name: str, evaluator: Evaluator, learner: Learner, device: Any
+    prepared: Prepared, run: Run, name: str, evaluator: Evaluator, learner: Learner
 ) -> SplitEvaluation:
     """Scores of a split, with and without rows that training saw; predictions go to ``<split>-predictions.jsonl``."""
     examples = [example for part in evaluator.parts for example in part.examples]
-    seen = np.array(seen_rows(prepared.splits.train, examples), np.bool_)
+    seen = np.array(leaked(examples, prepared.splits.train), np.bool_)
     from fitune.tasks import Tally
 
     unseen = Tally(evaluator.task, evaluator.task.new_metrics())
@@ -306,7 +317,7 @@ def _split_evaluation(
                 unseen.update_rows(part.examples, scored, ~seen[at : at + len(part)])
             at += len(part)
 
-        tally = evaluator.tally(learner, device, keep_errors=True, watch=watch)
+        tally = evaluator.tally(learner, keep_errors=True, watch=watch)
     covered = [coverage(part.windows, part.examples) for part in evaluator.parts]
     kept = sum(c.labelled - c.labelled_dropped for c in covered)
     result = tally.split_evaluation(evaluator.weight)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -27,6 +26,8 @@ class Splits:
     labels: tuple[str, ...]
     """Of training and development rows."""
     dev_is_split_off: bool
+    rows_by_split: dict[str, Rows] = field(default_factory=dict[str, Rows])
+    """What ``data.check`` looks at: every file, split off rows apart."""
     files: list[DataFile] = field(default_factory=list[DataFile])
     notes: list[str] = field(default_factory=list[str])
 
@@ -49,9 +50,10 @@ def read_splits(job: Job) -> Splits:
             _("no row has a label"),
             where=job.train,
             next_step=_("Look at what was read with: fitune check {path}", path=job.train),
-            code="FT102",
+            code="FT131",
         )
     splits.files.append(_data_file("train", job.train, rows, len(examples)))
+    splits.rows_by_split["train"] = rows
     if job.dev is None:
         splits.train, splits.dev = (list(part) for part in split_dev(examples, job.dev_fraction, job.seed))
         if not splits.dev or not splits.train:
@@ -59,8 +61,12 @@ def read_splits(job: Job) -> Splits:
                 _("{rows} rows are too few to split a development set off", rows=len(examples)),
                 where=job.train,
                 next_step=_("Give a file with --dev, or a larger dev_fraction."),
-                code="FT103",
+                code="FT132",
             )
+        splits.rows_by_split["train"] = replace(rows, examples=splits.train)
+        splits.rows_by_split["dev"] = replace(
+            rows, examples=splits.dev, skipped=[], notes=[], rows_in_file=len(splits.dev)
+        )
         note = _("split off from the training file")
         file = splits.files[0]
         splits.files = [file.model_copy(update={"rows": len(splits.train)})]
@@ -98,11 +104,12 @@ def _other(
             _("no row has a label, so it cannot be scored"),
             where=path,
             next_step=_("Leave it out here; after training: fitune predict RUN {path}", path=path),
-            code="FT102",
+            code="FT131",
         )
     if unlabelled:
         splits.notes.append(_("{rows} rows of {path} have no label and are left out", rows=unlabelled, path=path))
     splits.files.append(_data_file(split, path, rows, len(examples)))
+    splits.rows_by_split[split] = rows
     return examples
 
 
@@ -134,9 +141,3 @@ def keep_split(run: Run, splits: Splits, seed: int) -> None:
     if splits.dev_is_split_off:
         plain = {"seed": seed, "dev": [str(example.source) for example in splits.dev]}
         (run.directory / "split.json").write_text(json.dumps(plain, ensure_ascii=False, indent=1), encoding="utf-8")
-
-
-def seen_rows(train: Sequence[Example], other: Sequence[Example]) -> list[bool]:
-    """Which rows of another split have a text (and pair) that also stands in the training rows."""
-    texts = {(example.text, example.text_pair) for example in train}
-    return [(example.text, example.text_pair) in texts for example in other]
