@@ -1,1 +1,35 @@
-"""."""
+"""Checkpoints that are whole or absent: store, commit, policy, lock. An island: no torch, no pickle."""
+
+from fitune.checkpoint.arrays import ITEM_BYTES, Array, Unreadable, read_arrays
+from fitune.checkpoint.commit import Damaged, NotSaved, commit, free_bytes, remove, sweep, verify
+from fitune.checkpoint.lock import Lock, Locked, describe_process
+from fitune.checkpoint.policy import Entry, Forecast, Policy, forecast, superfluous
+from fitune.checkpoint.store import Checkpoint, PassedOver, Saved, Store
+from fitune.checkpoint.writer import Writer
+
+__all__ = [
+    "ITEM_BYTES",
+    "Array",
+    "Checkpoint",
+    "Damaged",
+    "Entry",
+    "Forecast",
+    "Lock",
+    "Locked",
+    "NotSaved",
+    "PassedOver",
+    "Policy",
+    "Saved",
+    "Store",
+    "Unreadable",
+    "Writer",
+    "commit",
+    "describe_process",
+    "forecast",
+    "free_bytes",
+    "read_arrays",
+    "remove",
+    "superfluous",
+    "sweep",
+    "verify",
+]

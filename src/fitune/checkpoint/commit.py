@@ -1,0 +1,184 @@
+"""A directory that is whole or absent: written aside, hashed, fsynced, renamed, and the rename fsynced.
+
+After a crash at any moment either the new directory is there complete, with a manifest of every file's size and hash,
+or it is not there at all; what was written aside carries a name that nothing reads and is removed at the next start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from fitune.messages import _
+from fitune.values import Refusal
+
+MANIFEST = "manifest.json"
+ASIDE = ".writing-"
+TRASH = ".removing-"
+_READ_BYTES = 1 << 22
+
+
+class NotSaved(Refusal):
+    """Nothing was saved, and nothing that was there is touched. ``full``: there will be room once files are removed."""
+
+    def __init__(self, found: str, *, where: str, next_step: str, code: str, full: bool) -> None:
+        self.full = full
+        super().__init__(found, where=where, next_step=next_step, code=code)
+
+
+class Damaged(Exception):
+    """A directory is not what its manifest says; the text says why."""
+
+
+def commit(directory: Path, files: Mapping[str, Iterable[bytes | memoryview]], facts: Mapping[str, Any]) -> int:
+    """Write ``files`` (name -> chunks of bytes) as ``directory``; returns the bytes written.
+
+    ``facts`` (JSON) go into the manifest beside each file's size and SHA-256.
+
+    Raises:
+        NotSaved: disk or inodes full (FT601), not writable (FT605), any other failure of the disk (FT607).
+    """
+    aside = directory.with_name(f"{ASIDE}{directory.name}")
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir()
+        listed = {name: _write(aside / name, chunks) for name, chunks in files.items()}
+        manifest = json.dumps({"facts": dict(facts), "files": listed}, indent=1).encode()
+        # The manifest's own hash is its last line: a torn or flipped one shows.
+        seal = hashlib.sha256(manifest).hexdigest().encode()
+        _write(aside / MANIFEST, [manifest, b"\n", seal, b"\n"])
+        _fsync_directory(aside)
+        aside.rename(directory)
+        _fsync_directory(directory.parent)
+    except OSError as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise _not_saved(directory, error) from error
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    return sum(entry["bytes"] for entry in listed.values())
+
+
+def _write(path: Path, chunks: Iterable[bytes | memoryview]) -> dict[str, Any]:
+    digest, written = hashlib.sha256(), 0
+    with path.open("wb", buffering=0) as file:
+        for chunk in chunks:
+            left = memoryview(chunk)
+            digest.update(left)
+            while len(left):
+                # An unbuffered write may take a part: at a limit of the file system it does.
+                count = file.write(left)
+                written += count
+                left = left[count:]
+        os.fsync(file.fileno())
+    return {"bytes": written, "sha256": digest.hexdigest()}
+
+
+def _fsync_directory(directory: Path) -> None:
+    if os.name == "nt":
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _not_saved(directory: Path, error: OSError) -> NotSaved:
+    where = str(directory.parent)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if _inodes_left(directory.parent) == 0:
+            found = _("the checkpoint was not saved: the disk has no room for another file (inodes are used up)")
+            step = _("Remove files from this disk; the earlier checkpoints are intact.")
+        else:
+            free = free_bytes(directory.parent)
+            found = _("the checkpoint was not saved: the disk is full ({free} MB free)", free=free // 1_000_000)
+            step = _("Make room on this disk; the earlier checkpoints are intact.")
+        return NotSaved(found, where=where, next_step=step, code="FT601", full=True)
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        found = _("the checkpoint was not saved: the directory is not writable ({error})", error=error.strerror)
+        step = _("Give a directory that you may write to with --out.")
+        return NotSaved(found, where=where, next_step=step, code="FT605", full=False)
+    found = _("the checkpoint was not saved: {error}", error=error.strerror or error)
+    step = _("Check the disk; the earlier checkpoints are intact.")
+    return NotSaved(found, where=where, next_step=step, code="FT607", full=False)
+
+
+def _inodes_left(directory: Path) -> int | None:
+    """Free inodes; None where the file system does not count them."""
+    if not hasattr(os, "statvfs") or not directory.exists():
+        return None
+    stats = os.statvfs(directory)
+    return stats.f_favail if stats.f_files else None
+
+
+def free_bytes(directory: Path) -> int:
+    """What this user may still write there."""
+    while not directory.exists():
+        directory = directory.parent
+    return shutil.disk_usage(directory).free
+
+
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """The facts and files of a committed directory.
+
+    Raises:
+        Damaged: no manifest, or not the one that was written.
+    """
+    try:
+        raw = (directory / MANIFEST).read_bytes()
+    except OSError as error:
+        raise Damaged(_("{file}: {error}", file=MANIFEST, error=error.strerror or error)) from error
+    text, separator, seal = raw.rstrip(b"\n").rpartition(b"\n")
+    if not separator or hashlib.sha256(text).hexdigest().encode() != seal:
+        raise Damaged(_("{file} does not match its hash", file=MANIFEST))
+    return json.loads(text)
+
+
+def verify(directory: Path) -> dict[str, Any]:
+    """Read every file of a committed directory and compare it with the manifest; returns the facts.
+
+    Raises:
+        Damaged: naming the first file that is missing, too short, too long or altered.
+    """
+    manifest = read_manifest(directory)
+    for name, entry in manifest["files"].items():
+        path = directory / name
+        if not path.is_file():
+            raise Damaged(_("{file} is missing", file=name))
+        size = path.stat().st_size
+        if size != entry["bytes"]:
+            raise Damaged(_("{file} has {found} of {wanted} bytes", file=name, found=size, wanted=entry["bytes"]))
+        digest = hashlib.sha256()
+        with path.open("rb", buffering=0) as file:
+            while chunk := file.read(_READ_BYTES):
+                digest.update(chunk)
+        if digest.hexdigest() != entry["sha256"]:
+            raise Damaged(_("{file} does not match its hash", file=name))
+    return manifest["facts"]
+
+
+def remove(directory: Path) -> None:
+    """Remove a committed directory: renamed first, so that half of it is never taken for a whole one."""
+    trash = directory.with_name(f"{TRASH}{directory.name}")
+    with contextlib.suppress(FileNotFoundError):
+        directory.rename(trash)
+    shutil.rmtree(trash, ignore_errors=True)
+
+
+def sweep(parent: Path) -> list[str]:
+    """Remove what a crash left half written or half removed; returns the names."""
+    if not parent.is_dir():
+        return []
+    left = [entry for entry in parent.iterdir() if entry.name.startswith((ASIDE, TRASH))]
+    for entry in left:
+        shutil.rmtree(entry, ignore_errors=True)
+    return [entry.name for entry in left]
