@@ -13,12 +13,17 @@ _FILE_OF = {
     "EpochOrder": "collate",
     "Step": "collate",
     "StepData": "collate",
+    "no_bars": "compat",
     "training_arguments": "compat",
     "EMBEDDED": "embedded",
     "embedded_folder": "embedded",
     "embedded_is_here": "embedded",
     "Resolved": "hub",
     "resolve": "hub",
+    "KNOWN": "known",
+    "KnownModel": "known",
+    "ListedModel": "listing",
+    "list_models": "listing",
     "ATTENTION": "knobs",
     "apply_fit": "knobs",
     "encoder_layers": "knobs",
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
     from fitune.hf.collate import EpochOrder as EpochOrder
     from fitune.hf.collate import Step as Step
     from fitune.hf.collate import StepData as StepData
+    from fitune.hf.compat import no_bars as no_bars
     from fitune.hf.compat import training_arguments as training_arguments
     from fitune.hf.embedded import EMBEDDED as EMBEDDED
     from fitune.hf.embedded import embedded_folder as embedded_folder
@@ -53,6 +59,10 @@ if TYPE_CHECKING:
     from fitune.hf.knobs import encoder_layers as encoder_layers
     from fitune.hf.knobs import make_optimizer as make_optimizer
     from fitune.hf.knobs import parameter_groups as parameter_groups
+    from fitune.hf.known import KNOWN as KNOWN
+    from fitune.hf.known import KnownModel as KnownModel
+    from fitune.hf.listing import ListedModel as ListedModel
+    from fitune.hf.listing import list_models as list_models
     from fitune.hf.models import LoadedModel as LoadedModel
     from fitune.hf.models import load_model as load_model
     from fitune.hf.models import load_tokenizer as load_tokenizer

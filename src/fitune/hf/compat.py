@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import transformers
@@ -27,6 +29,20 @@ def training_arguments(**fields: Any) -> TrainingArguments:
         else:
             raise TypeError(f"TrainingArguments of transformers {transformers.__version__} has no {name!r}")
     return TrainingArguments(**chosen)
+
+
+@contextmanager
+def no_bars() -> Iterator[None]:
+    """No progress bars of transformers' own around loading and saving: fitune shows its own."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def loss_is_shifted(model: Any) -> bool:

@@ -108,7 +108,7 @@ class Trainer(transformers.Trainer):
         return self._stepper
 
     def _loss_sum(self, model: nn.Module, inputs: dict[str, Any]) -> Tensor:
-        """Summed loss of a micro-batch: the learner's own sum, or the mean of any Hugging Face model times its items."""
+        """Summed loss of a micro-batch: the learner's own sum, or a Hugging Face model's mean times its items."""
         count = inputs.pop(COUNT, None)
         inputs = self._prepare_inputs(inputs)
         if count is None:

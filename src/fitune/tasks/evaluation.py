@@ -194,9 +194,9 @@ class Tally:
     def result(self, weight: float) -> dict[str, float]:
         """The task's metrics and "loss", the mean over ``weight``. Multi-label figures are at the best thresholds."""
         figures = self.metrics.metrics()
-        if isinstance(self.metrics, MultiLabelMetrics) and isinstance(self.task, ClassificationTask):
-            if not self.task.thresholds:
-                figures |= self.metrics.metrics_at_best_thresholds()
+        untuned = isinstance(self.task, ClassificationTask) and not self.task.thresholds
+        if isinstance(self.metrics, MultiLabelMetrics) and untuned:
+            figures |= self.metrics.metrics_at_best_thresholds()
         return {**figures, "loss": self.loss_sum / weight if weight else 0.0}
 
     def split_evaluation(self, weight: float) -> SplitEvaluation:

@@ -20,7 +20,7 @@ _DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 class Learner(nn.Module):
-    """``model`` with a head, its loss summed over labelled tokens (NER) or windows' shares of examples (classification).
+    """``model`` with a head, its loss summed over labelled tokens (NER) or shares of examples (classification).
 
     Args:
         model: a Hugging Face model for token or sequence classification.

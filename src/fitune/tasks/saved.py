@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from fitune.data import Encoder, quote_map
-from fitune.hf import ATTENTION, load_model, load_tokenizer, make_encoder
+from fitune.hf import ATTENTION, load_model, load_tokenizer, make_encoder, no_bars
 from fitune.messages import _
 from fitune.tasks.classification import ClassificationTask
 from fitune.tasks.crf import LinearChainCrf
@@ -103,7 +103,8 @@ def save(folder: str | Path, learner: Learner, tokenizer: Any, settings: ModelSe
     aside = folder.with_name(f".{folder.name}.{os.getpid()}.new")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
-    learner.model.save_pretrained(aside)
+    with no_bars():
+        learner.model.save_pretrained(aside)
     tokenizer.save_pretrained(aside)
     if learner.crf is not None:
         save_file(
@@ -168,12 +169,7 @@ def load(
     """
     folder = Path(folder)
     settings = read_settings(folder)
-    for name, expected in settings.files.items():
-        path = folder / name
-        if not path.is_file():
-            raise _damaged(path, _("this file of the model is missing"))
-        if check and _sha256(path) != expected:
-            raise _damaged(path, _("this file of the model is damaged: its SHA-256 is not the one it was saved with"))
+    verify_files(folder, settings, check=check)
     task = settings.make_task()
     crf = None
     try:
@@ -198,14 +194,8 @@ def _damaged(path: Path, found: str, next_step: str = "") -> Refusal:
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return (
-            hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _sha256_slow(file)
-        )
-
-
-def _sha256_slow(file: Any) -> str:
     digest = hashlib.sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
     return digest.hexdigest()

@@ -85,10 +85,8 @@ class BestModel(TrainerCallback):
         patience: int,
         events: Events,
         keep: Callable[[dict[str, float]], None],
-        *,
-        split: str = "dev",
     ) -> None:
-        self.metric, self.patience, self.events, self.keep, self.split = metric, patience, events, keep, split
+        self.metric, self.patience, self.events, self.keep = metric, patience, events, keep
         self.best_value: float | None = None
         self.best_step: int | None = None
         self.best_metrics: dict[str, float] = {}
@@ -116,7 +114,7 @@ class BestModel(TrainerCallback):
             if self.patience and self.without_gain >= self.patience:
                 control.should_training_stop = self.stopped_early = state.global_step < state.max_steps
         shown = {name: _finite(figure) for name, figure in own.items()}
-        self.events.emit("evaluation", state, split=self.split, metrics=shown, best=better, seconds=seconds)
+        self.events.emit("evaluation", state, split="dev", metrics=shown, best=better, seconds=seconds)
 
 
 @dataclass

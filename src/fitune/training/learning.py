@@ -29,6 +29,7 @@ from fitune.hf import (
 from fitune.messages import _
 from fitune.runs import Evaluation, Histogram, Run, SplitEvaluation, new_run_directory, write_report
 from fitune.tasks import (
+    ClassificationTask,
     Evaluator,
     Learner,
     Scored,
@@ -260,13 +261,12 @@ def finish(prepared: Prepared, run: Run, best: BestModel, events: Events, traine
     learner, task = saved.learner, prepared.task
     learner.class_weights, learner.label_smoothing = prepared.learner.class_weights, prepared.learner.label_smoothing
     learner.precision = prepared.learner.precision
-    if task.multi_label:
+    thresholds: dict[str, float] = {}
+    if isinstance(task, ClassificationTask) and task.multi_label:
         tally = prepared.dev.tally(learner)
         task = task.with_thresholds(tally.metrics.best_thresholds())  # pyright: ignore
-        settings = settings_of(
-            task, **saved.settings.model_dump(exclude={"task", "labels", "head", "multi_label", "pairs", "thresholds"})
-        )
-        rewrite_settings(run.model_path, settings)
+        thresholds = dict(zip(task.labels, task.thresholds, strict=True))
+        rewrite_settings(run.model_path, saved.settings.model_copy(update={"thresholds": thresholds}))
     dev = Evaluator(task, prepared.dev.parts)
     splits = {"dev": _split_evaluation(prepared, run, "dev", dev, learner)}
     if prepared.splits.test is not None:
@@ -274,7 +274,6 @@ def finish(prepared: Prepared, run: Run, best: BestModel, events: Events, traine
         splits["test"] = _split_evaluation(prepared, run, "test", test, learner)
         shown = splits["test"].metrics
         events.emit("evaluation", trainer.state, split="test", metrics=shown, best=False, seconds=None)
-    thresholds = dict(zip(task.labels, getattr(task, "thresholds", ()), strict=False))
     run.write_evaluation(
         Evaluation(
             task=task.name,
