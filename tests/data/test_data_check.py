@@ -6,7 +6,7 @@ import pytest
 
 from fitune.data.checking import KINDS, Check, check, leaked, repair, unlabelled_repeats
 from fitune.data.checking.entities import clashes
-from fitune.data.rows import Format, Rows, Skipped
+from fitune.data.rows import Format, Rows, Skipped, StrayTag
 from fitune.messages import set_language
 from fitune.values import Example, Source, Span
 from tests.data.small_encoders import SMALL, word_piece, word_piece_vocabulary
@@ -79,9 +79,11 @@ def test_rows_that_look_odd():
         [*GOOD, labelled("\ufeff头", "好"), labelled(" \u3000", "差"), labelled("坏\ufffd", "差"), Example("没有标签")],
         skipped=[Skipped(Source("train.jsonl", 99), "no text")],
         notes=["something was converted (3)"],
+        stray_tags=[StrayTag(Source("train.jsonl", 7), "O", "M-ORG"), StrayTag(Source("train.jsonl", 8), "B-ORG", "")],
     )
     result = check({"train": rows})
-    assert codes(result) == {"FT111", "FT114", "FT115", "FT117", "FT118", "FT119"}
+    assert codes(result) == {"FT109", "FT111", "FT114", "FT115", "FT117", "FT118", "FT119"}
+    assert only(result, "FT109").evidence == ("train.jsonl:7: O -> M-ORG", "train.jsonl:8: B-ORG -> (end)")
     assert only(result, "FT114").evidence == ("train.jsonl:99: no text",)
     assert only(result, "FT111").evidence[0].startswith("train.jsonl:14: ")
     assert check({"x": rows_of([Example("只有文本"), Example("用来预测")], task=None)}).findings == ()

@@ -45,6 +45,11 @@ def test_resume():
     assert counts(result, "FT103") == [4]
 
 
+def test_resume_has_two_sentences_cut_inside_an_entity():
+    stray = rows(train="resume_ner/train.char.bmes")["train"].stray_tags
+    assert [(tag.before, tag.after) for tag in stray] == [("M-ORG", ""), ("", "M-ORG")] * 2
+
+
 def test_weibo():
     result = check(
         rows(train="weibo_ner/weiboNER_2nd_conll.train", test="weibo_ner/weiboNER_2nd_conll.test"),

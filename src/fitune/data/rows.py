@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -44,6 +44,18 @@ class Skipped:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class StrayTag:
+    """A tag that the scheme does not allow behind the one before it. It was read as conlleval does."""
+
+    source: Source
+    """The row (sentence) that it stands in."""
+    before: str
+    """"" at the beginning of a sentence."""
+    after: str
+    """"" at the end of a sentence, inside an entity that was not closed."""
+
+
 @dataclass
 class Tally:
     """What a reader counts while it reads one file."""
@@ -58,6 +70,7 @@ class Tally:
     """Lines that are no rows, by kind: ``header``, ``blank``, ``docstart``, ``comment``, ``bracket``."""
     notes: Counter[str] = field(default_factory=Counter[str])
     """A text for people -> how often it applied."""
+    stray_tags: list[StrayTag] = field(default_factory=list[StrayTag])
     rows: int = 0
     """Rows of the file, counted where each begins; examples and skipped ones together."""
 
@@ -67,6 +80,11 @@ class Tally:
 
     def note(self, text: str, count: int = 1) -> None:
         self.notes[text] += count
+
+    def stray(self, line: int, tags: Sequence[str], positions: Sequence[int]) -> None:
+        """Count the tags at these positions (see ``schemes.Decoded.invalid``) as stray ones."""
+        row = ["", *tags, ""]
+        self.stray_tags.extend(StrayTag(Source(self.file, line), row[p], row[p + 1]) for p in positions)
 
 
 @dataclass
@@ -82,6 +100,8 @@ class Rows:
     skipped: list[Skipped] = field(default_factory=list[Skipped])
     notes: list[str] = field(default_factory=list[str])
     """What was recognised, repaired or converted; texts for people."""
+    stray_tags: list[StrayTag] = field(default_factory=list[StrayTag])
+    """Every tag that may not follow the one before it."""
     structure: Mapping[str, int] = field(default_factory=dict[str, int])
     """Lines that are no rows (``header``, ``blank``, ``docstart``, ``comment``, ``bracket``), by kind."""
     rows_in_file: int = 0

@@ -124,6 +124,10 @@ def check_rows(split: str, rows: Rows) -> list[Finding]:
     if rows.skipped:
         evidence = [f"{skipped.source}: {skipped.reason}" for skipped in rows.skipped[:3]]
         found.append(finding("FT114", len(rows.skipped), evidence, split=split))
+    if rows.stray_tags:
+        begin, end = _("(begin)"), _("(end)")
+        evidence = [f"{tag.source}: {tag.before or begin} -> {tag.after or end}" for tag in rows.stray_tags[:3]]
+        found.append(finding("FT109", len(rows.stray_tags), evidence, split=split, file=file))
     found.extend(finding("FT119", 1, [], split=split, note=note) for note in rows.notes)
     return found
 
