@@ -106,7 +106,7 @@ def test_demo_trains_on_the_files_it_names(command: Call, monkeypatch: pytest.Mo
     monkeypatch.setattr("fitune.training.train", partial(pretend_to_train), raising=False)
     result = command("demo", "--rows", "60", "--task", "ner")
     assert result.code == 0, result.err
-    assert "fitune train demo/news-train.jsonl --dev demo/news-dev.jsonl --model embedded --epochs 1" in result.out
+    assert "fitune train demo/news-train.jsonl --dev demo/news-dev.jsonl --model embedded --epochs 3" in result.out
     assert len(Path("demo/news-train.jsonl").read_text(encoding="utf-8").splitlines()) == 60
     assert Run.open("runs/news-train-1").job.model == "embedded"
 

