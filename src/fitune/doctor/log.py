@@ -1,0 +1,181 @@
+"""A log as text that rules can read: decoded, ANSI stripped, progress bars resolved, ranks recognised."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from fitune.doctor.symptom import Severity, Symptom
+from fitune.machine import mask_secrets
+from fitune.values import Fix
+
+_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
+_BAR = re.compile(r"\d+%\|.*?\|?|\d+/\d+ \[|it/s|s/it|\d+(?:\.\d+)?[kMG]?B/s|━")
+_RANK = re.compile(
+    r"^\s*(?:\[(?:rank|default|Rank )\s*(\d+)\]\s*:?|(?:\S+: )?\[?rank[ =](\d+)\]?:|\[1,(\d+)\]<std\w+>:?|(\d+): )\s?"
+)
+_STAMP = re.compile(r"^\s*\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d[.,\d]*Z?\]?\s*(?:\|\s*)?")
+
+
+def decode(raw: bytes) -> str:
+    """Bytes of a console: UTF-8 or UTF-16 with or without a mark, else GB18030, else Latin-1 (which never fails)."""
+    for mark, encoding in (
+        (codecs.BOM_UTF8, "utf-8-sig"),
+        (codecs.BOM_UTF16_LE, "utf-16"),
+        (codecs.BOM_UTF16_BE, "utf-16"),
+    ):
+        if raw.startswith(mark):
+            return raw.decode(encoding, "replace")
+    if len(raw) > 3 and raw[1::2].count(0) > len(raw) // 4:
+        return raw.decode("utf-16-le", "replace")
+    for encoding in ("utf-8", "gb18030"):
+        try:
+            return raw.decode(encoding)
+        except UnicodeDecodeError as error:
+            # A log cut in the middle of a character is still UTF-8.
+            if encoding == "utf-8" and error.start >= len(raw) - 4:
+                return raw.decode(encoding, "replace")
+    return raw.decode("latin-1")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line as a reader sees it."""
+
+    number: int
+    """1-based line of the file."""
+    text: str
+    rank: int | None = None
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A pattern found in a line."""
+
+    line: Line
+    match: re.Match[str]
+    evidence: str
+
+
+def _visible(raw: str) -> Iterator[str]:
+    """What is left of a line after its carriage returns: text is kept, of the progress bars only the last."""
+    parts = [part.rstrip() for part in raw.split("\r") if part.strip()]
+    for index, part in enumerate(parts):
+        if index == len(parts) - 1 or not _BAR.search(part):
+            yield part
+
+
+class Log:
+    """A normalised log. ``name`` stands in the evidence (``name:line``)."""
+
+    def __init__(self, text: str | bytes, name: str = "log") -> None:
+        self.name = name
+        self.text = text = decode(text) if isinstance(text, bytes) else text
+        text = _ANSI.sub("", text.replace("\r\n", "\n").replace("\x00", ""))
+        lines: list[Line] = []
+        for number, raw in enumerate(text.split("\n"), 1):
+            for part in _visible(raw):
+                rank: int | None = None
+                if found := _RANK.match(part):
+                    rank, part = next(int(group) for group in found.groups() if group), part[found.end() :]
+                lines.append(Line(number, part, rank))
+        self.lines = tuple(lines)
+
+    def evidence(self, line: Line, limit: int = 400) -> str:
+        """``file:line: text``, secrets masked."""
+        text = mask_secrets(line.text.strip())
+        return f"{self.name}:{line.number}: {text if len(text) <= limit else text[: limit - 1] + '…'}"
+
+    def find(self, *patterns: str, flags: int = re.IGNORECASE) -> list[Hit]:
+        """All lines in which a pattern is found; where there is none, also across a line wrapped by a console."""
+        compiled = [re.compile(pattern, flags) for pattern in patterns]
+        hits = [
+            Hit(line, match, self.evidence(line))
+            for line in self.lines
+            if (match := next((m for p in compiled if (m := p.search(line.text))), None))
+        ]
+        return hits or list(self._find_wrapped(compiled))
+
+    def _find_wrapped(self, compiled: list[re.Pattern[str]]) -> Iterator[Hit]:
+        for first, second in zip(self.lines, self.lines[1:], strict=False):
+            if len(first.text) < 40 or first.text.startswith("  File "):
+                continue
+            for glue in ("", " "):
+                joined = first.text.rstrip() + glue + second.text.lstrip()
+                match = next((m for p in compiled if (m := p.search(joined))), None)
+                if match and match.start() < len(first.text):
+                    yield Hit(first, match, self.evidence(Line(first.number, joined)))
+                    break
+
+    def has(self, *patterns: str) -> bool:
+        """Whether one of the patterns is found."""
+        return bool(self.find(*patterns))
+
+    @cached_property
+    def last_traceback(self) -> tuple[int, int]:
+        """First and last index in ``lines`` of the last exception and those it was raised from; (0, -1): none."""
+        starts = [i for i, line in enumerate(self.lines) if "Traceback (most recent call last)" in line.text]
+        if not starts:
+            return (0, -1)
+        start = starts[-1]
+        for previous in reversed(starts[:-1]):
+            between = self.lines[previous:start]
+            if any("above exception" in line.text for line in between):
+                start = previous
+            else:
+                break
+        return (start, len(self.lines) - 1)
+
+    def in_last_traceback(self, number: int) -> bool:
+        """Whether the line belongs to the exception the program died of."""
+        first, last = self.last_traceback
+        return last >= 0 and self.lines[first].number <= number <= self.lines[last].number
+
+
+def matches(
+    log: Log,
+    patterns: Iterable[str],
+    *,
+    confidence: float = 0.95,
+    unless: Iterable[str] = (),
+    fixes: tuple[Fix, ...] = (),
+    severity: Severity | None = None,
+    title: str = "",
+) -> Iterator[Symptom]:
+    """One symptom when any pattern is found and none of ``unless`` is."""
+    hits = log.find(*patterns)
+    if not hits or (unless and log.has(*unless)):
+        return
+    yield symptom(hits, confidence=confidence, fixes=fixes, severity=severity, title=title)
+
+
+def symptom(
+    hits: list[Hit],
+    *,
+    confidence: float = 0.95,
+    fixes: tuple[Fix, ...] = (),
+    severity: Severity | None = None,
+    title: str = "",
+    why: str = "",
+) -> Symptom:
+    """A symptom with the first few hits as its evidence."""
+    shown: dict[str, None] = {}
+    for hit in hits:
+        text = hit.evidence.split(": ", 1)[-1]
+        if all(text != seen.split(": ", 1)[-1] for seen in shown):
+            shown[hit.evidence] = None
+        if len(shown) == 3:
+            break
+    return Symptom(
+        evidence=tuple(shown),
+        confidence=confidence,
+        line=hits[0].line.number,
+        fixes=fixes,
+        severity=severity,
+        title=title,
+        why=why,
+        count=len(hits),
+    )

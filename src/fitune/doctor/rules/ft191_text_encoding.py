@@ -1,0 +1,46 @@
+"""The file is not in the encoding it was read with
+
+## What it says
+
+`UnicodeDecodeError: 'gbk' codec can't decode byte` (or utf-8, ascii, charmap).
+
+## Why
+
+`open()` without an encoding uses the system's: GBK on a Chinese Windows, and the file is UTF-8; or the file is
+GB18030 or UTF-16 and was read as UTF-8.
+
+## How to know
+
+The message names the codec, the byte and its position; a file that starts with `ef bb bf` is UTF-8 with a mark.
+
+## How to fix
+
+Read with the right encoding, `open(path, encoding="utf-8-sig")` or `encoding="gb18030"`; `fitune check FILE`
+finds and names it. For a whole program: `PYTHONUTF8=1`.
+
+## How safe
+
+Safe, as long as you do not add `errors="ignore"`: that drops characters and shifts every offset.
+
+## Sources
+
+ProHiryu/bert-chinese-ner#49 ; modelscope/ms-swift#686 ; https://docs.python.org/3/library/functions.html#open
+"""
+
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+
+SEVERITY = "error"
+SAFETY = "safe"
+COMMAND = "fitune check FILE"
+PATTERNS = (
+    r"UnicodeDecodeError: '[\w-]+' codec can'?t decode",
+    r"'(?:gbk|utf-?8|gb2312|ascii|charmap|cp936)' codec can'?t decode byte",
+)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """The file is not in the encoding it was read with, seen in a log."""
+    yield from matches(log, PATTERNS, confidence=0.95)

@@ -1,0 +1,50 @@
+r"""The data file does not have the shape it was read as
+
+## What it says
+
+`JSONDecodeError`, `Error tokenizing data. C error: Expected 2 fields in line 3`, `DatasetGenerationError`,
+`ArrowInvalid`, `Couldn't cast`.
+
+## Why
+
+JSON lines were read as one JSON document (or the reverse), commas inside an unquoted text split a row, or two
+rows have different columns.
+
+## How to know
+
+The message gives line and column; look at that line.
+
+## How to fix
+
+`fitune check FILE` recognises the format and names every bad row. In a script: `load_dataset("json", ...)` for
+JSON lines, `sep="\t", quoting=3` for TSV with bare quotes.
+
+## How safe
+
+Safe; rows are named, none is dropped silently.
+
+## Sources
+
+https://pandas.pydata.org/docs/reference/api/pandas.read_csv.html ; https://huggingface.co/docs/datasets/loading
+"""
+
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+
+SEVERITY = "error"
+SAFETY = "safe"
+COMMAND = "fitune check FILE"
+PATTERNS = (
+    r"JSONDecodeError: (?:Expecting|Extra data|Unterminated|Invalid|Unexpected)",
+    r"Error tokenizing data\. C error",
+    r"DatasetGenerationError|DatasetGenerationCastError|pyarrow\.lib\.Arrow(?:Invalid|TypeError)|Couldn't cast",
+    r"_csv\.Error: |ParserError: ",
+)
+UNLESS = (r"trainer_state\.json",)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """The data file does not have the shape it was read as, seen in a log."""
+    yield from matches(log, PATTERNS, confidence=0.9, unless=UNLESS)

@@ -1,0 +1,60 @@
+"""Texts are longer than the model can read
+
+## What it says
+
+`Token indices sequence length is longer than the specified maximum sequence length for this model (1017 >
+512)`; at the first forward pass a size error with 512, or an index error.
+
+## Why
+
+BERT has 512 positions. Without `truncation=True` a longer row crashes; with it everything past the limit is
+thrown away silently, entities included.
+
+## How to know
+
+The numbers in brackets are this row's length and the limit.
+
+## How to fix
+
+Split into overlapping windows instead of cutting: `fitune train` does, in training, evaluation and prediction.
+In a script: `truncation=True, max_length=512, stride=64, return_overflowing_tokens=True`.
+
+## How safe
+
+Windows lose nothing. Truncation drops text and labels.
+
+## Sources
+
+huggingface/transformers#1791 ; #5611 ; netease-youdao/BCEmbedding#62
+"""
+
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, symptom
+from fitune.doctor.symptom import Symptom
+
+SEVERITY = "warning"
+SAFETY = "safe"
+COMMAND = "fitune check FILE"
+
+CRASH = (
+    r"(?:expanded size of the tensor"
+    r"|size of tensor a) \((\d+)\) must match the (?:existing size|size of tensor b) \(512\)"
+    r"|size of tensor a \(512\) must match"
+)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """The tokenizer's warning, or the crash that follows it."""
+    warned = log.find(
+        
+            r"Token indices sequence length is longer than the specified maximum|Token indices "
+            r"sequence length (?:is )?too long|sequence length is longer than the specified maximum"
+        
+    )
+    crashed = log.find(CRASH)
+    later = log.find(r"index out of range in self|srcIndex < srcSelectDimSize")
+    if crashed or (warned and later):
+        yield symptom(crashed + warned + later, confidence=0.98, severity="error")
+    elif warned:
+        yield symptom(warned, confidence=0.9)

@@ -1,0 +1,57 @@
+"""Memory grows step by step until it is full
+
+## What it says
+
+Logged memory rises with every reading and never falls; the run dies of out-of-memory in the end.
+
+## Why
+
+Something keeps tensors alive: `total_loss += loss` without `.item()`, outputs collected in a list, a figure of
+every step with its graph, an exception held by a notebook.
+
+## How to know
+
+Several readings of memory in the log rise monotonically.
+
+## How to fix
+
+Add numbers, not tensors: `total += loss.item()`; detach what is collected (`.detach().cpu()`); `del` outputs at
+the end of a step.
+
+## How safe
+
+Exact: no number changes.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory ;
+pytorch/pytorch#20433
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from fitune.doctor.log import Hit, Log, symptom
+from fitune.doctor.oom import find_oom
+from fitune.doctor.symptom import Symptom
+
+SEVERITY = "error"
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """At least five rising memory readings that double, or end in out of memory."""
+    oom = find_oom(log)
+    hits = log.find(r"(?:mem(?:ory)?|显存)\w*[^\d\n]{0,24}?([\d.]+)\s*(GiB|GB|G|MiB|MB|M)\b")
+    # Only readings of one kind can be compared: the text before the number must be the same.
+    kinds: dict[str, list[Hit]] = {}
+    for hit in hits:
+        if oom is None or hit.line.number < oom.hits[0].line.number:
+            kinds.setdefault(hit.match[0].split(hit.match[1])[0], []).append(hit)
+    for readings in kinds.values():
+        sizes = [float(hit.match[1]) * (1024 if hit.match[2].upper().startswith("G") else 1) for hit in readings]
+        rising = len(sizes) >= 5 and all(a < b for a, b in pairwise(sizes))
+        if rising and sizes[-1] > 1.5 * sizes[0] and (oom or sizes[-1] > 3 * sizes[0]):
+            yield symptom(
+                [readings[0], readings[-1]], confidence=0.95 if oom else 0.7, severity=None if oom else "warning"
+            )
+            return

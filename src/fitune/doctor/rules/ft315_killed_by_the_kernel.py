@@ -1,0 +1,54 @@
+"""Killed: the kernel's out-of-memory killer ended the process (exit code 137)
+
+## What it says
+
+The last line is `Killed`, or the exit code is 137 or -9; there is no traceback. A notebook says that its kernel
+died.
+
+## Why
+
+Host memory (not the card's), or the container's memory limit, was used up.
+
+## How to know
+
+`dmesg` shows `Out of memory: Killed process`; `docker inspect` shows `OOMKilled: true`.
+
+## How to fix
+
+Use less host memory: `dataloader_num_workers=0`, no second copy of the data, `torch.load(..., mmap=True)`; or
+raise the container's memory limit (`docker run -m`).
+
+## How safe
+
+Safe: none of it changes what is learned.
+
+## Sources
+
+https://docs.kernel.org/admin-guide/mm/concepts.html ; pytorch/pytorch#5902
+"""
+
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, symptom
+from fitune.doctor.symptom import Symptom
+
+SEVERITY = "error"
+
+SURE = (
+    r"oom-kill|Out of memory: Killed process|OOMKilled",
+    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returned non-zero exit status|退出码|返回码|rc)\s*[:=]?\s*137\b",
+    r"exitcode\s*:\s*-9|Signal 9 \(SIGKILL\)|SIGKILL",
+)
+LIKELY = (
+    r"^\s*(?:\S+: line \d+:\s+)?(?:\[?\d+\]?\s*[+-]?\s*)?Killed\s*(?:python|nohup|torchrun|$)|^\s*已杀死",
+    r"kernel appears to have died|Kernel died|DeadKernelError|内核似乎挂掉了",
+)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """The traces that SIGKILL leaves in a log."""
+    worker = log.has(r"DataLoader worker .*killed by signal")
+    if hits := log.find(*SURE):
+        yield symptom(hits, confidence=0.75 if worker else 0.93)
+    elif not worker and (hits := log.find(*LIKELY)):
+        yield symptom(hits, confidence=0.9)

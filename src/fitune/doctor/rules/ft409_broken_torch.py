@@ -1,0 +1,78 @@
+"""PyTorch is installed but cannot be loaded
+
+## What it says
+
+`DLL load failed`, `WinError 126`, `undefined symbol`, a `lib...so` that cannot be opened, `Illegal
+instruction`, or Python itself ends at `import torch`.
+
+## Why
+
+A library that torch needs is missing (Windows: Visual C++ runtime), of another version (a second CUDA, MKL
+2024.1 from conda, an old glibc), a file named `torch.py` shadows it, or the processor lacks AVX.
+
+## How to know
+
+`python -c "import torch"` in an empty folder shows the same.
+
+## How to fix
+
+Make a fresh virtual environment and install torch there with the line that `fitune doctor` prints; on Windows
+install the Visual C++ 2015-2022 runtime.
+
+## How safe
+
+Safe: the old environment stays as it is.
+
+## Sources
+
+https://pytorch.org/get-started/locally/ ; pytorch/pytorch#123097
+"""
+
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+from fitune.machine import CPU_PIP_COMMAND, Machine, choose_wheel
+from fitune.messages import _
+from fitune.values import Fix
+
+SEVERITY = "error"
+TOPIC = "torch"
+PATTERNS = (
+    r"DLL load failed|\[WinError (?:126|127|193|1114)\]",
+    r"undefined symbol: \S+",
+    r"(?:lib(?:cudart|cublas|cusparse|nccl|torch\w*|c10\w*|nvJitLink|cufft|curand|cusolver"
+    r"|cupti)\S*): cannot open shared object file",
+    r"Illegal instruction|非法指令",
+    r"partially initialized module 'torch'",
+    r"version `GLIBC(?:XX)?_[\d.]+' not found",
+    r"OMP: Error #15",
+)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """PyTorch is installed but cannot be loaded, seen in a log."""
+    yield from matches(log, PATTERNS, confidence=0.95)
+
+
+def examine(machine: Machine) -> Iterator[Symptom]:
+    """A torch that raises, aborts or hangs on import."""
+    build = machine.torch
+    words = {
+        "failed": _("import torch fails"),
+        "crashed": _("import torch ends the process (exit code {code})", code=build.exit_code or 0),
+        "hung": _("import torch does not return"),
+    }
+    if build.state not in words:
+        return
+    wheel = choose_wheel(
+        machine.driver.newest_cuda, tuple(d.compute_capability for d in machine.devices if d.compute_capability)
+    )
+    command = wheel.pip_command if wheel else CPU_PIP_COMMAND
+    evidence = words[build.state] + (f": {build.error}" if build.error else "")
+    text = _("reinstall torch, best in a fresh virtual environment")
+    yield Symptom(
+        evidence=(evidence,),
+        fixes=(Fix(safety="safe", text=text, command=command),),
+        confidence=0.7 if build.state == "hung" else 0.95,
+    )

@@ -1,0 +1,71 @@
+"""Installed versions do not go together
+
+## What it says
+
+`is required for a normal functioning of this module, but found`, `cannot import name ... from
+'huggingface_hub'`, NumPy 1 against 2, `torchvision::nms does not exist`, a keyword that accelerate or
+transformers does not know.
+
+## Why
+
+One package was upgraded alone; the others were built for, or call, another version of it.
+
+## How to know
+
+`pip check` lists what is broken; `fitune doctor` lists it for the packages that matter.
+
+## How to fix
+
+Upgrade them together: `pip install -U "transformers>=4.57,<6" accelerate tokenizers huggingface-hub`; for NumPy
+install the version that the message asks for.
+
+## How safe
+
+Safe in a virtual environment of your own.
+
+## Sources
+
+https://huggingface.co/docs/transformers/installation ;
+https://numpy.org/doc/stable/numpy_2_0_migration_guide.html
+"""
+
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+from fitune.machine import Machine
+from fitune.messages import _
+
+SEVERITY = "error"
+TOPIC = "packages"
+SAFETY = "safe"
+COMMAND = 'pip install -U "transformers>=4.57,<6" accelerate tokenizers huggingface-hub'
+PATTERNS = (
+    r"is required for a normal functioning of this module, but found",
+    r"cannot import name '(?!AdamW|load_metric)\w+' from '(?:transformers|huggingface_hub|tokenizers"
+    r"|accelerate|datasets|numpy|torch|peft|safetensors|pydantic)",
+    r"compiled using NumPy 1\.x cannot be run in|numpy\.dtype size changed|_ARRAY_API not found"
+    r"|numpy\.core\.multiarray failed to import",
+    r"operator torchvision::nms does not exist",
+    r"unexpected keyword argument '(?:keep_torch_compile|dispatch_batches|split_batches|even_batches"
+    r"|use_seedable_sampler|num_items_in_batch)'",
+    r"Failed to import transformers\.\S+ because of the following error",
+    r"Descriptors can(?:no|')t be created directly",
+    r"module '(?:torch|numpy|transformers|huggingface_hub|accelerate)\S*' has no attribute",
+    r"Keras 3, but this is not yet supported|requires accelerate\s*>=|`accelerate>=[\d.]+`",
+    r"Disabling PyTorch because PyTorch >= [\d.]+ is required but found",
+)
+UNLESS = (r"ModuleNotFoundError: No module named '(?:torch|transformers|accelerate)'",)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """Installed versions do not go together, seen in a log."""
+    yield from matches(log, PATTERNS, confidence=0.92, unless=UNLESS)
+
+
+def examine(machine: Machine) -> Iterator[Symptom]:
+    """Broken requirements, and a transformers that cannot be imported."""
+    if machine.conflicts:
+        yield Symptom(evidence=machine.conflicts, count=len(machine.conflicts))
+    elif machine.transformers_error:
+        yield Symptom(evidence=(_("import transformers fails: {error}", error=machine.transformers_error),))

@@ -1,0 +1,45 @@
+"""This card cannot do the precision that was asked for
+
+## What it says
+
+`Your setup doesn't support bf16/gpu`, `bf16 is not supported`, `Current CUDA Device does not support bfloat16`.
+
+## Why
+
+bf16 needs an Ampere card (RTX 30, A10, A100) or newer; T4, V100, RTX 20 and GTX have none in hardware.
+
+## How to know
+
+The card's compute capability is below 8.0.
+
+## How to fix
+
+Use `fp16=True` instead of `bf16=True` on T4, V100 and RTX 20; fitune picks the precision from the card.
+
+## How safe
+
+Rounding: fp16 has a smaller range, the loss scaler takes care of it.
+
+## Sources
+
+unslothai/unsloth#2783 ; https://docs.nvidia.com/cuda/cuda-c-programming-guide/
+"""
+
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+
+SEVERITY = "error"
+SAFETY = "safe"
+SETTINGS = {"precision": "fp16"}
+PATTERNS = (
+    r"Your setup doesn'?t support bf16/gpu",
+    r"(?:bf16|bfloat16) (?:is )?(?:not supported|mixed precision requires)|does not support bf(?:loat)?16"
+    r"|Bfloat16 is only supported on GPUs",
+)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """This card cannot do the precision that was asked for, seen in a log."""
+    yield from matches(log, PATTERNS, confidence=0.97)

@@ -1,0 +1,52 @@
+"""The loss stands still: nothing more is learned
+
+## What it says
+
+The training loss has not moved for more than half of the run, and the score is low.
+
+## Why
+
+A learning rate too low (or already zero), frozen layers, labels that do not follow from the texts, or a model
+that predicts one class.
+
+## How to know
+
+Loss near ln(number of classes) means guessing.
+
+## How to fix
+
+Check the labels on ten rows (`fitune check FILE`), then try a higher learning rate (5e-5) and see that nothing
+is frozen.
+
+## How safe
+
+Unsafe: learning choices.
+
+## Sources
+
+https://huggingface.co/docs/transformers/training
+"""
+
+from collections.abc import Iterator
+
+from fitune.doctor.history import History
+from fitune.doctor.symptom import Symptom
+
+SEVERITY = "warning"
+SAFETY = "unsafe"
+
+
+def watch(history: History) -> Iterator[Symptom]:
+    """Flat for the last 60 % of the readings, with a high loss and a low score."""
+    course = history.smoothed_losses()
+    if len(course) < 8 or len(history.losses) < 12:
+        return
+    tail = course[len(course) * 2 // 5 :]
+    _name, scores = history.metric
+    best = max((r.value for r in scores if r.finite), default=None)
+    if max(tail) - min(tail) < 0.03 * max(tail) and min(tail) > 0.4 and (best is None or best < 0.6):
+        yield Symptom(
+            evidence=(history.losses[len(history.losses) * 2 // 5].evidence, history.losses[-1].evidence),
+            confidence=0.75,
+            line=history.losses[-1].line,
+        )

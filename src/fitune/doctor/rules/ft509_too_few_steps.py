@@ -1,0 +1,50 @@
+"""It was still getting better when it ended: too few steps
+
+## What it says
+
+The last evaluation was clearly the best, and the training loss was still falling.
+
+## Why
+
+Few epochs, few rows, or a deadline that came first.
+
+## How to know
+
+The score rose by more than one point from the last but one evaluation to the last.
+
+## How to fix
+
+Train longer: raise `epochs` and let early stopping find the end (`patience=2`).
+
+## How safe
+
+Unsafe: more epochs give another model.
+
+## Sources
+
+https://huggingface.co/docs/transformers/main_classes/callback
+"""
+
+from collections.abc import Iterator
+
+from fitune.doctor.history import History
+from fitune.doctor.symptom import Symptom
+
+SEVERITY = "note"
+SAFETY = "unsafe"
+
+
+def watch(history: History) -> Iterator[Symptom]:
+    """The last evaluation is the best by a point or more, and the loss still falls."""
+    _name, scores = history.metric
+    course = history.smoothed_losses()
+    if len(scores) < 2 or len(course) < 4 or history.stopped in {"early_stop", "failed", "interrupted"}:
+        return
+    values = [reading.value for reading in scores]
+    if values[-1] == max(values) and values[-1] - values[-2] > 0.01 and course[-1] < 0.95 * course[-2]:
+        yield Symptom(
+            evidence=(scores[-2].evidence, scores[-1].evidence),
+            confidence=0.7,
+            line=scores[-1].line,
+            severity="warning" if history.own_run else None,
+        )

@@ -1,0 +1,47 @@
+"""Rows of different lengths cannot become one tensor
+
+## What it says
+
+`Unable to create tensor, you should probably activate truncation and/or padding`, `expected sequence of length
+37 at dim 1 (got 52)`, `too many dimensions 'str'`.
+
+## Why
+
+The collator does not pad: no tokenizer was given to the Trainer, labels per token are padded by nobody, or text
+columns were left in (`remove_unused_columns=False`).
+
+## How to know
+
+The message names the feature that is nested too deeply.
+
+## How to fix
+
+Give the Trainer `data_collator=DataCollatorForTokenClassification(tokenizer)` (texts:
+`DataCollatorWithPadding`), and drop text columns with `remove_columns=` in `map`.
+
+## How safe
+
+Safe.
+
+## Sources
+
+https://huggingface.co/docs/transformers/main_classes/data_collator
+"""
+
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+
+SEVERITY = "error"
+PATTERNS = (
+    r"Unable to create tensor, you should probably activate truncation",
+    r"expected sequence of length \d+ at dim \d+ \(got \d+\)",
+    r"too many dimensions 'str'",
+    r"stack expects each tensor to be equal size",
+)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """Rows of different lengths cannot become one tensor, seen in a log."""
+    yield from matches(log, PATTERNS, confidence=0.94)

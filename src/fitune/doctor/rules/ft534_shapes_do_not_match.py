@@ -1,0 +1,48 @@
+"""The shapes of inputs and labels do not match
+
+## What it says
+
+`Expected input batch_size (16) to match target batch_size (2048)`, `mat1 and mat2 shapes cannot be multiplied`,
+`Target size must be the same as input size`.
+
+## Why
+
+A head for whole texts got labels per token (or the reverse), multi-label targets are not one-hot floats, or
+`num_labels` differs from the data.
+
+## How to know
+
+The two numbers: a factor equal to the length means token labels.
+
+## How to fix
+
+Use the head that fits the task: `AutoModelForTokenClassification` for entities,
+`AutoModelForSequenceClassification` for texts; for multi-label `problem_type="multi_label_classification"` with
+float targets.
+
+## How safe
+
+Safe.
+
+## Sources
+
+https://huggingface.co/docs/transformers/tasks/token_classification
+"""
+
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+
+SEVERITY = "error"
+PATTERNS = (
+    r"Expected input batch_size \(\d+\) to match target batch_size \(\d+\)",
+    r"mat1 and mat2 shapes cannot be multiplied",
+    r"Target size \(.*\) must be the same as input size",
+    r"Expected target size \[.*\], got|only batches of spatial targets supported|multi-target not supported",
+)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """The shapes of inputs and labels do not match, seen in a log."""
+    yield from matches(log, PATTERNS, confidence=0.93)

@@ -1,0 +1,55 @@
+"""A checkpoint or weights file is cut short or damaged
+
+## What it says
+
+`PytorchStreamReader failed`, `unexpected EOF, expected N more bytes`, `Error while deserializing header:
+MetadataIncompleteBuffer`, `EOFError: Ran out of input`.
+
+## Why
+
+The process was killed, the disk was full or the download broke off while the file was written; the stock
+Trainer does not write whole-or-absent.
+
+## How to know
+
+The size differs from the file's on the hub, or from its sister checkpoints.
+
+## How to fix
+
+Go on from the checkpoint before it (`fitune train` falls back by itself); for a downloaded model delete the
+file and fetch it again.
+
+## How safe
+
+Safe: the steps since the older checkpoint are repeated.
+
+## Sources
+
+Lightning-AI/pytorch-lightning#688 ; huggingface/transformers#27820 ; #35580
+"""
+
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, symptom
+from fitune.doctor.symptom import Symptom
+
+SEVERITY = "error"
+PATTERNS = (
+    r"PytorchStreamReader failed",
+    r"unexpected EOF, expected \d+ more bytes|the file might be corrupted",
+    r"Error while deserializing header|(?:Safetensor|SafetensorRust)Error|HeaderTooLarge|InvalidHeader"
+    r"|MetadataIncompleteBuffer",
+    r"EOFError: Ran out of input",
+    r"invalid load key, '(?!v')",
+    r"not a ZIP archive|BadZipFile",
+    r"Consistency check failed: file should be of size",
+)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """The readers' messages, and a state file that is not JSON."""
+    hits = log.find(*PATTERNS)
+    if not hits and log.has(r"JSONDecodeError"):
+        hits = log.find(r"trainer_state\.json")
+    if hits:
+        yield symptom(hits, confidence=0.93)

@@ -1,0 +1,109 @@
+"""The model hub cannot be reached from here
+
+## What it says
+
+`We couldn't connect to 'https://huggingface.co' to load this file`, `Max retries exceeded`, `Name or service
+not known`, `[Errno 101] Network is unreachable`.
+
+## Why
+
+huggingface.co is blocked or slow from many networks, the machine has no internet, or offline mode is on without
+the file in the cache.
+
+## How to know
+
+`fitune doctor` asks the hub and the known mirrors and says which answers.
+
+## How to fix
+
+Set a mirror before Python starts (`export HF_ENDPOINT=https://hf-mirror.com`), or copy the model's folder over
+and give its path: `fitune model import FOLDER`. `--model embedded` needs no hub.
+
+## How safe
+
+Safe.
+
+## Sources
+
+padeoe/hf-mirror-site#16 ; caoyunkang/Segment-Any-Anomaly#29 ; deepseek-ai/DeepSeek-OCR#105
+"""
+
+import re
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, symptom
+from fitune.doctor.symptom import Symptom
+from fitune.machine import Machine
+from fitune.messages import _
+from fitune.values import Fix
+
+SEVERITY = "error"
+TOPIC = "network"
+SAFETY = "safe"
+COMMAND = "export HF_ENDPOINT=https://hf-mirror.com"
+
+PATTERNS = (
+    r"couldn'?t connect to '?https?://(?:huggingface\.co|hf-mirror)",
+    (
+        r"(?:huggingface\.co|cdn-lfs|hf\.co).*(?:Max retries exceeded|timed out|Read timed out"
+        r"|NewConnectionError|ConnectTimeout|Connection reset)"
+    ),
+    r"Max retries exceeded with url: /(?!api/(?:wandb|graphql))\S*(?:resolve|api/models|api/datasets)",
+    r"LocalEntryNotFoundError|OfflineModeIsEnabled|offline mode is enabled|outgoing traffic has been disabled",
+    (
+        r"(?:requests\.exceptions|httpx|urllib3\.exceptions|httpcore)\.(?:ConnectionError"
+        r"|ConnectTimeout|ReadTimeout|ConnectError|NewConnectionError|MaxRetryError)"
+    ),
+    r"Connection(?:Error)?: Couldn'?t reach (?:'?\S+'? on the Hub|https?://)",
+    (
+        r"(?:getaddrinfo failed|Name or service not known|Temporary failure in name resolution"
+        r"|Network is unreachable|由于目标计算机积极拒绝)"
+    ),
+)
+GOES_ON = r"'train_runtime'|Saving model checkpoint|\{'(?:loss|eval_loss)'|Training completed"
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """Connection errors; only a note when the program got over them, and none when it was a logger's network."""
+    hits = [
+        hit
+        for hit in log.find(*PATTERNS)
+        if not re.search(r"wandb|tensorboard|comet|mlflow|neptune", hit.line.text, re.IGNORECASE)
+    ]
+    if not hits:
+        return
+    over = log.has(GOES_ON) and not log.in_last_traceback(hits[-1].line.number)
+    yield symptom(hits, confidence=0.5 if over else 0.92, severity="note" if over else None)
+
+
+def examine(machine: Machine) -> Iterator[Symptom]:
+    """Which of hub and mirrors answers."""
+    asked = machine.endpoints
+    if not asked or any(e.answers for e in asked if e.name in {"huggingface.co", "HF_ENDPOINT"}):
+        return
+    evidence = tuple(f"{e.name}: {e.error or e.status}" for e in asked if not e.answers)
+    mirror = next((e for e in asked if e.answers and e.name == "hf-mirror.com"), None)
+    if mirror is not None:
+        fix = Fix(
+            safety="safe", text=_("hf-mirror.com answers: use it"), command="export HF_ENDPOINT=https://hf-mirror.com"
+        )
+    elif any(e.answers and e.name == "modelscope.cn" for e in asked):
+        fix = Fix(
+            safety="safe",
+            text=_("modelscope.cn answers: download the folder there and give its path"),
+            command=(
+                "pip install modelscope && modelscope download tiansz/bert-base-chinese --local_dir bert-base-chinese"
+            ),
+        )
+    else:
+        fix = Fix(
+            safety="safe",
+            text=_(
+                
+                    "neither hub nor mirrors answer: copy the model's folder here and give its path, or use "
+                    "--model embedded"
+                
+            ),
+            command="fitune model import FOLDER",
+        )
+    yield Symptom(evidence=evidence, severity="warning", fixes=(fix,))

@@ -1,0 +1,56 @@
+"""There is no such model, or its folder lacks files
+
+## What it says
+
+`is not a local folder and is not a valid model identifier`, `does not appear to have a file named config.json`,
+`Error no file named model.safetensors`, `Repo id must be in the form`.
+
+## Why
+
+A typing error in the name, a folder path that does not exist here (then it is taken for a hub name), or a
+folder in which files are missing.
+
+## How to know
+
+`ls` the folder: it needs config.json, the weights (model.safetensors or pytorch_model.bin) and the tokenizer
+(vocab.txt or tokenizer.json).
+
+## How to fix
+
+Check the name; for a folder give its full path and copy what is missing: `fitune model import FOLDER` says what
+that is.
+
+## How safe
+
+Safe.
+
+## Sources
+
+https://huggingface.co/docs/transformers/installation#offline-mode
+"""
+
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+
+SEVERITY = "error"
+PATTERNS = (
+    r"is not a local folder and is not a valid model identifier",
+    r"does not appear to have (?:a file named|files named)",
+    r"Error no file named",
+    r"HFValidationError|Repo id must (?:be in the form|use alphanumeric)",
+    r"RepositoryNotFoundError|Repository Not Found for url|EntryNotFoundError|404 Client Error",
+    r"Can'?t load (?:tokenizer|the tokenizer|config|the configuration|the model|feature extractor"
+    r"|weights) (?:for|of) '",
+    r"Unable to load vocabulary from file",
+)
+UNLESS = (
+    r"couldn'?t connect to '?https?://",
+    r"Gated|gated repo",
+)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """There is no such model, or its folder lacks files, seen in a log."""
+    yield from matches(log, PATTERNS, confidence=0.93, unless=UNLESS)

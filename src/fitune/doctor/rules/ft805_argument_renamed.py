@@ -1,0 +1,146 @@
+"""An argument has been renamed or removed
+
+## What it says
+
+`TypeError: TrainingArguments.__init__() got an unexpected keyword argument 'evaluation_strategy'`.
+
+## Why
+
+transformers 4.46 renamed `evaluation_strategy` to `eval_strategy` and `tokenizer=` of the Trainer to
+`processing_class=`; version 5 removed `warmup_ratio` (`warmup_steps` below 1 is a share), `logging_dir`,
+`overwrite_output_dir` and others.
+
+## How to know
+
+The message names the argument.
+
+## How to fix
+
+Use the new name (`fitune diagnose SCRIPT --fix OUT` writes them all): `eval_strategy`, `warmup_steps=0.1`,
+`processing_class=tokenizer`, `use_cpu`, `train_sampling_strategy="group_by_length"`.
+
+## How safe
+
+Safe: the same setting under its new name.
+
+## Sources
+
+huggingface/transformers#7974 ; #41323 ;
+https://github.com/huggingface/transformers/blob/main/MIGRATION_GUIDE_V5.md
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, symptom
+from fitune.doctor.script import Call, Script
+from fitune.doctor.symptom import Edit, Symptom
+from fitune.messages import _
+
+SEVERITY = "error"
+SAFETY = "safe"
+
+RENAMED = {
+    "evaluation_strategy": "eval_strategy",
+    "no_cuda": "use_cpu",
+    "per_gpu_train_batch_size": "per_device_train_batch_size",
+    "per_gpu_eval_batch_size": "per_device_eval_batch_size",
+    "push_to_hub_token": "hub_token",
+    "push_to_hub_model_id": "hub_model_id",
+    "xpu_backend": "ddp_backend",
+}
+# Gone since transformers 5 (still known in 4.57): the value becomes another argument, or nothing.
+SINCE_5 = {
+    "warmup_ratio": "warmup_steps",
+    "logging_dir": "",
+    "overwrite_output_dir": "",
+    "save_safetensors": "",
+    "half_precision_backend": "",
+    "fp16_backend": "",
+    "fp16_opt_level": "",
+    "past_index": "",
+    "use_mps_device": "",
+    "jit_mode_eval": "",
+    "use_ipex": "",
+    "torchdynamo": "",
+    "ray_scope": "",
+    "tpu_num_cores": "",
+    "include_inputs_for_metrics": "",
+    "include_tokens_per_second": "",
+    "use_legacy_prediction_loop": "",
+    "group_by_length": "group",
+    "adafactor": "adafactor",
+}
+GONE = {"evaluate_during_training": "", "dispatch_batches": "", "split_batches": "", "sharded_ddp": ""}
+ALL = {*RENAMED, *SINCE_5, *GONE, "tokenizer", "use_auth_token"}
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """The TypeError; a deprecation warning is a note."""
+    hits = log.find(r"got an unexpected keyword argument '(\w+)'")
+    own = [
+        hit
+        for hit in hits
+        if hit.match[1] in ALL or "TrainingArguments" in hit.line.text or re.search(r"\bTrainer\.", hit.line.text)
+    ]
+    if own:
+        name = own[0].match[1]
+        new = RENAMED.get(name) or {
+            "warmup_ratio": "warmup_steps",
+            "tokenizer": "processing_class",
+            "use_auth_token": "token",
+        }.get(name)
+        title = (
+            _("{name} is called {new} now", name=name, new=new)
+            if new
+            else _("the argument {name} no longer exists", name=name)
+        )
+        yield symptom(own, confidence=0.97, title=title)
+    elif warned := log.find(
+        
+            r"`?(?:evaluation_strategy|tokenizer|no_cuda|warmup_ratio|logging_dir|overwrite_output_dir"
+            r"|per_gpu_\w+)`? is (?:now )?deprecated"
+        
+    ):
+        yield symptom(warned, confidence=0.6, severity="note")
+
+
+def check(script: Script) -> Iterator[Symptom]:
+    """Old names in TrainingArguments, Trainer and from_pretrained."""
+    for call in script.calls("TrainingArguments", "Seq2SeqTrainingArguments"):
+        for keyword in call.node.keywords:
+            if (name := keyword.arg) and (edits := _arguments(script, call, keyword, name)) is not None:
+                yield script.symptom(
+                    keyword, edits=edits, title=_("TrainingArguments has no {name} any more", name=name)
+                )
+    for call in script.calls("Trainer"):
+        if keyword := call.keyword("tokenizer"):
+            edits = [script.rename_keyword(keyword, "processing_class")]
+            yield script.symptom(
+                keyword, edits=edits, title=_("{name} is called {new} now", name="tokenizer", new="processing_class")
+            )
+    for call in script.calls("from_pretrained"):
+        if keyword := call.keyword("use_auth_token"):
+            yield script.symptom(
+                keyword,
+                edits=[script.rename_keyword(keyword, "token")],
+                title=_("{name} is called {new} now", name="use_auth_token", new="token"),
+            )
+
+
+def _arguments(script: Script, call: Call, keyword: ast.keyword, name: str) -> list[Edit] | None:
+    if name in RENAMED:
+        return [script.rename_keyword(keyword, RENAMED[name])]
+    if name in GONE:
+        return [script.delete_keyword(call, keyword)]
+    if name not in SINCE_5 or script.transformers_major < 5:
+        return None
+    if name == "warmup_ratio":
+        return [script.rename_keyword(keyword, "warmup_steps")]
+    on = isinstance(keyword.value, ast.Constant) and keyword.value.value is True
+    if name == "group_by_length" and on:
+        return [script.replace(keyword, 'train_sampling_strategy="group_by_length"')]
+    if name == "adafactor" and on and not call.keyword("optim"):
+        return [script.replace(keyword, 'optim="adafactor"')]
+    return [script.delete_keyword(call, keyword)]

@@ -1,0 +1,66 @@
+"""Raw columns are kept and reach the collator
+
+## What it says
+
+`remove_unused_columns=False`, while the rows still have text or dictionaries.
+
+## Why
+
+The collator turns every column into a tensor and fails on strings, offsets and dictionaries: `Unable to create
+tensor`.
+
+## How to know
+
+The keys of `train_dataset[0]`.
+
+## How to fix
+
+Delete the argument, and drop the raw columns in `map`: `remove_columns=dataset["train"].column_names`.
+
+## How safe
+
+Safe.
+
+## Sources
+
+https://huggingface.co/docs/transformers/main_classes/trainer
+"""
+
+import ast
+from collections.abc import Iterator
+
+from fitune.doctor.script import Call, Script, name_of
+from fitune.doctor.symptom import Edit, Symptom
+
+SEVERITY = "warning"
+SAFETY = "safe"
+
+
+def check(script: Script) -> Iterator[Symptom]:
+    """The argument beside a stock Trainer without a collator of the script's own."""
+    for call in script.calls("TrainingArguments"):
+        keyword = call.keyword("remove_unused_columns")
+        if keyword is None or not isinstance(keyword.value, ast.Constant) or keyword.value.value is not False:
+            continue
+        collator = next((trainer.value("data_collator") for trainer in script.calls("Trainer")), None)
+        if isinstance(collator, ast.Name) and not isinstance(script.resolve(collator), ast.Call):
+            continue  # a function of the script's own may well want the raw columns
+        yield script.symptom(keyword, edits=[script.delete_keyword(call, keyword), *_maps(script)])
+
+
+def _maps(script: Script) -> list[Edit]:
+    """``remove_columns`` for the maps that make labels out of raw columns."""
+    edits: list[Edit] = []
+    for call in script.calls("map"):
+        owner = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
+        if not isinstance(owner, ast.Name) or call.keyword("remove_columns") or not script.is_token_task:
+            continue
+        origin = script.assigned(owner.id)
+        loaded = (
+            isinstance(origin, ast.Call)
+            and name_of(origin.func) in {"load_dataset", "DatasetDict"}
+            and not Call(origin).keyword("split")
+        )
+        columns = f'{owner.id}["train"].column_names' if loaded else f"{owner.id}.column_names"
+        edits.append(script.add_keyword(call, f"remove_columns={columns}"))
+    return edits

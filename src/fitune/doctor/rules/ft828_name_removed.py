@@ -1,0 +1,57 @@
+"""A function or class that newer versions removed
+
+## What it says
+
+`cannot import name 'AdamW' from 'transformers'`, `cannot import name 'load_metric' from 'datasets'`.
+
+## Why
+
+transformers dropped its own AdamW for PyTorch's, datasets moved metrics into the package evaluate.
+
+## How to know
+
+The message names what is missing.
+
+## How to fix
+
+Import it from where it lives now: `from torch.optim import AdamW`; `import evaluate` and `evaluate.load(...)`.
+
+## How safe
+
+Safe.
+
+## Sources
+
+https://huggingface.co/docs/evaluate ; https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html
+"""
+
+import ast
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.script import Script
+from fitune.doctor.symptom import Symptom
+
+SEVERITY = "error"
+SAFETY = "safe"
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """The ImportError."""
+    yield from matches(
+        log, (r"cannot import name '(?:AdamW|load_metric)'", r"has no attribute 'load_metric'"), confidence=0.97
+    )
+
+
+def check(script: Script) -> Iterator[Symptom]:
+    """from transformers import AdamW; from datasets import load_metric."""
+    for node in script.walk(ast.ImportFrom):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        names = [alias.name for alias in node.names]
+        if node.module == "transformers" and "AdamW" in names:
+            others = [ast.unparse(alias) for alias in node.names if alias.name != "AdamW"]
+            kept = f"\nfrom transformers import {', '.join(others)}" if others else ""
+            yield script.symptom(node, edits=[script.replace(node, "from torch.optim import AdamW" + kept)])
+        elif node.module == "datasets" and "load_metric" in names:
+            yield script.symptom(node)

@@ -1,0 +1,49 @@
+"""Every code has a page in both languages, every page a rule; the words for people are complete."""
+
+import re
+
+import pytest
+
+from fitune.doctor import all_rules, explain, rule_of
+from fitune.doctor.pages import SECTIONS, parse_page
+from fitune.values import Refusal
+
+RULES = all_rules()
+
+
+def test_codes_are_unique_and_in_the_agreed_ranges():
+    codes = [rule.code for rule in RULES]
+    assert len(codes) == len(set(codes))
+    assert all(re.fullmatch(r"FT[1-8]\d\d", code) for code in codes)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_a_page_has_all_sections_in_both_languages(rule):
+    english, chinese = rule.page("en"), rule.page("zh")
+    assert english.title
+    assert not re.search(r"[\u4e00-\u9fff]", english.title)
+    assert re.search(r"[\u4e00-\u9fff]", chinese.title)
+    for page in (english, chinese):
+        assert len(page.sections) == len(SECTIONS[page.language])
+        assert page.fix
+        assert "\n" not in page.fix
+    assert english.sections[5].split() == chinese.sections[5].split(), "both pages name the same sources"
+
+
+def test_explain_prints_the_page():
+    assert explain("ft301", "en").startswith("# FT301 CUDA out of memory")
+    assert "显存" in explain("FT301", "zh")
+
+
+def test_an_unknown_code_is_refused():
+    with pytest.raises(Refusal, match="FT999"):
+        rule_of("FT999")
+
+
+def test_a_page_without_a_section_is_an_error():
+    with pytest.raises(ValueError, match="sections"):
+        parse_page("FT000", "title\n\n## Why\n\nbecause", "en")
+
+
+def test_severities_are_known():
+    assert {rule.severity for rule in RULES} <= {"error", "warning", "note"}
