@@ -110,7 +110,7 @@ def save(folder: str | Path, learner: Learner, tokenizer: Any, settings: ModelSe
         save_file(
             {name: t.detach().cpu().contiguous() for name, t in learner.crf.state_dict().items()}, aside / CRF_FILE
         )
-    files = {path.name: _sha256(path) for path in sorted(aside.iterdir()) if path.is_file()}
+    files = {path.name: sha256_of(path) for path in sorted(aside.iterdir()) if path.is_file()}
     settings = settings.model_copy(update={"files": files})
     (aside / SETTINGS_FILE).write_text(settings.model_dump_json(indent=1), encoding="utf-8")
     for path in aside.iterdir():
@@ -123,10 +123,10 @@ def save(folder: str | Path, learner: Learner, tokenizer: Any, settings: ModelSe
     shutil.rmtree(old, ignore_errors=True)
 
 
-def rewrite_settings(folder: str | Path, settings: ModelSettings) -> None:
-    """Replace ``fitune.json`` alone (thresholds that were tuned later); the hashes stay those of the files."""
+def rewrite_settings(folder: str | Path, settings: ModelSettings, *, files: dict[str, str] | None = None) -> None:
+    """Replace ``fitune.json`` alone (thresholds that were tuned later); ``files``: new hashes, else they stay."""
     folder = Path(folder)
-    kept = settings.model_copy(update={"files": read_settings(folder).files})
+    kept = settings.model_copy(update={"files": read_settings(folder).files if files is None else files})
     beside = folder / f".{SETTINGS_FILE}.new"
     beside.write_text(kept.model_dump_json(indent=1), encoding="utf-8")
     beside.replace(folder / SETTINGS_FILE)
@@ -153,6 +153,16 @@ def read_settings(folder: str | Path) -> ModelSettings:
         return ModelSettings.model_validate(plain)
     except (ValueError, ValidationError) as error:
         raise _damaged(path, _("cannot be read: {error}", error=str(error).splitlines()[0])) from None
+
+
+def verify_files(folder: Path, settings: ModelSettings, *, check: bool = True) -> None:
+    """Raise a Refusal that names the first file that is missing or (``check``) not what was saved."""
+    for name, expected in settings.files.items():
+        path = folder / name
+        if not path.is_file():
+            raise _damaged(path, _("this file of the model is missing"))
+        if check and sha256_of(path) != expected:
+            raise _damaged(path, _("this file of the model is damaged: its SHA-256 is not the one it was saved with"))
 
 
 def load(
@@ -193,7 +203,8 @@ def _damaged(path: Path, found: str, next_step: str = "") -> Refusal:
     return Refusal(found, where=str(path), next_step=step, code="FT709")
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

@@ -1,0 +1,299 @@
+"""Export to ONNX, and the proof that what was exported is the model: every row of the development set, both ways.
+
+The folder runs without torch (its ``example.py`` needs onnxruntime, tokenizers and numpy alone); ``Predictor`` and
+``fitune serve`` run it too. The file is written by torch's own exporter (``torch.onnx.export(dynamo=True)``); the
+older tracing exporter gave other logits for the same classifier (torch 2.13, transformers 5.24), which the check
+below would have refused.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import warnings
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fitune.data import read
+from fitune.messages import _
+from fitune.microbatch import Budget
+from fitune.microbatch import split as cut
+from fitune.predicting.card import write_card
+from fitune.predicting.engines import ENGINES, load_engine
+from fitune.predicting.predictor import model_folder
+from fitune.runs import Run
+from fitune.tasks import Evaluator, SavedModel, encode_parts, load, read_settings, rewrite_settings
+from fitune.tasks.saved import sha256_of
+from fitune.values import Example, Job, Refusal
+from fitune.values.base import Value
+
+__all__ = ["Comparison", "export"]
+
+LOGIT_TOLERANCE = 1e-4
+"""Largest difference of an fp32 logit between torch and ONNX Runtime."""
+
+COMPARED_TOKENS = 4096
+"""Padded tokens in a pass of the comparison."""
+
+
+class Comparison(Value):
+    """The exported model beside the trained one, on the same rows."""
+
+    engine: str
+    rows: int
+    rows_with_other_predictions: int
+    largest_logit_difference: float
+    metric: str
+    torch_score: float
+    exported_score: float
+
+    @property
+    def drop_points(self) -> float:
+        """Points (of 100) that the exported model scores less."""
+        return 100 * (self.torch_score - self.exported_score)
+
+
+def export(
+    run: str | Path, out: str | Path | None = None, *, int8: bool = False, max_drop: float = 0.5, dev: str | None = None
+) -> tuple[Path, list[Comparison]]:
+    """Write the model of ``run`` as ONNX, compare it row by row on the development set, and only then call it done.
+
+    Args:
+        out: folder; None: ``onnx`` in the run's directory.
+        int8: also dynamic int8 quantization of the weights.
+        max_drop: points (of 100) that int8 may score less than the trained model.
+        dev: development file; None: the run's own development rows.
+
+    Returns:
+        The folder, and one Comparison per exported file.
+
+    Raises:
+        Refusal: no model, no development rows, logits that differ by more than LOGIT_TOLERANCE, int8 that loses more
+            than ``max_drop``; nothing is left behind then.
+    """
+    source = model_folder(run)
+    target = Path(out) if out is not None else source.parent / "onnx"
+    if target.exists() and not (target / "fitune.json").is_file():
+        raise Refusal(
+            _("the folder exists and holds something else"), where=str(target), next_step=_("Choose another --out.")
+        )
+    saved = load(source, device="cpu")
+    examples = development_rows(source, dev)
+    aside = target.with_name(f".{target.name}.{os.getpid()}.new")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    try:
+        comparisons = _write_and_compare(saved, source, aside, examples, int8, max_drop)
+        write_card(aside, source, comparisons)
+        shutil.rmtree(target, ignore_errors=True)
+        aside.rename(target)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return target, comparisons
+
+
+def _write_and_compare(
+    saved: SavedModel, source: Path, aside: Path, examples: Sequence[Example], int8: bool, max_drop: float
+) -> list[Comparison]:
+    for path in source.iterdir():
+        if path.is_file() and path.name not in {ENGINES["torch"], "README.md", "example.py"}:
+            shutil.copy2(path, aside / path.name)
+    shutil.copy2(Path(__file__).with_name("example_runner.py"), aside / "example.py")
+    write_onnx(saved, aside / ENGINES["onnx"])
+    engines = ["onnx"]
+    if int8:
+        quantize(aside / ENGINES["onnx"], aside / ENGINES["onnx-int8"])
+        engines.append("onnx-int8")
+    settings = read_settings(aside)
+    files = {path.name: sha256_of(path) for path in sorted(aside.iterdir()) if path.name != "fitune.json"}
+    rewrite_settings(aside, settings, files=files)
+    parts = encode_parts(saved.task, examples, saved.encoder())
+    comparisons: list[Comparison] = []
+    for engine in engines:
+        comparison = compare(saved, load_engine(aside, engine), parts, engine)
+        _refuse_if_worse(comparison, max_drop)
+        comparisons.append(comparison)
+    return comparisons
+
+
+def _refuse_if_worse(comparison: Comparison, max_drop: float) -> None:
+    if comparison.engine == "onnx" and comparison.largest_logit_difference > LOGIT_TOLERANCE:
+        raise Refusal(
+            _(
+                "the exported model is not the trained one: logits differ by {difference}",
+                difference=f"{comparison.largest_logit_difference:.2g}",
+            ),
+            where=ENGINES["onnx"],
+            next_step=_("Please report this with the versions that fitune doctor prints; nothing was exported."),
+            code="FT713",
+        )
+    if comparison.engine == "onnx-int8" and comparison.drop_points > max_drop:
+        raise Refusal(
+            _(
+                "int8 scores {metric} {score}, {drop} points less than the trained model; at most {most} are allowed",
+                metric=comparison.metric,
+                score=f"{comparison.exported_score:.4f}",
+                drop=f"{comparison.drop_points:.2f}",
+                most=f"{max_drop:g}",
+            ),
+            where=ENGINES["onnx-int8"],
+            next_step=_("Export without --int8, or accept the loss with --max-drop; nothing was exported."),
+            code="FT714",
+        )
+
+
+def development_rows(model: Path, dev: str | None) -> list[Example]:
+    """The labelled rows that the check compares on: ``dev``, or those of the run that ``model`` lies in.
+
+    Raises:
+        Refusal: there are none.
+    """
+    if dev is not None:
+        rows = read(dev).examples
+    elif (model.parent / "job.toml").is_file():
+        run = Run.open(model.parent)
+        rows = _rows_of_run(run, run.job)
+    else:
+        rows = []
+    labelled = [e for e in rows if e.spans is not None or e.labels is not None]
+    if not labelled:
+        raise Refusal(
+            _("there are no labelled rows to check the exported model with"),
+            where=dev or str(model),
+            next_step=_("Name a labelled file: --dev FILE"),
+        )
+    return labelled
+
+
+def _rows_of_run(run: Run, job: Job) -> list[Example]:
+    path = job.dev or job.train
+    if not Path(path).is_file():
+        raise Refusal(
+            _("the run's data file is no longer there"), where=path, next_step=_("Name a labelled file: --dev FILE")
+        )
+    rows = read(
+        path,
+        format=job.format,
+        task=job.task,
+        text_column=job.text_column,
+        text_pair_column=job.text_pair_column,
+        label_column=job.label_column,
+        multi_label=job.multi_label,
+    ).examples
+    if job.dev is not None:
+        return rows
+    chosen = set(json.loads((run.directory / "split.json").read_text(encoding="utf-8"))["dev"])
+    return [example for example in rows if str(example.source) in chosen]
+
+
+class _Logits(nn.Module):
+    """Positional tensors in, logits out: what the exporter traces."""
+
+    def __init__(self, model: nn.Module, names: Sequence[str]) -> None:
+        super().__init__()
+        self.model, self.names = model, tuple(names)
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return self.model(**dict(zip(self.names, inputs, strict=True))).logits
+
+
+def write_onnx(saved: SavedModel, path: Path) -> None:
+    """One ONNX file with dynamic batch and length; its output is ``logits`` (B, L, C) or (B, C)."""
+    probe = [
+        Example("一二三四五六", text_pair="七" if saved.settings.pairs else None),
+        Example("八", text_pair="九" if saved.settings.pairs else None),
+    ]
+    part = saved.task.encode(probe, saved.encoder())
+    batch = part.columns.collate(np.arange(2))
+    names = [name for name in ("input_ids", "attention_mask", "token_type_ids") if name in batch]
+    model = saved.learner.model.eval()
+    with _quiet(), torch.no_grad():
+        torch.onnx.export(
+            _Logits(model, names),
+            tuple(batch[name] for name in names),
+            str(path),
+            input_names=names,
+            output_names=["logits"],
+            dynamic_shapes=(tuple({0: torch.export.Dim("batch"), 1: torch.export.Dim("length")} for _name in names),),
+            dynamo=True,
+            external_data=False,
+            verbose=False,
+        )
+
+
+@contextmanager
+def _quiet() -> Generator[None, None, None]:
+    """The exporter tells its steps as warnings and log lines of several libraries; none is about the user's model."""
+    previous = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(previous)
+
+
+def quantize(source: Path, target: Path) -> None:
+    """Dynamic quantization: weights of matrix products as int8 per channel, activations at run time."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    with _quiet():
+        # reduce_range: without VNNI instructions two int8 products overflow 16 bits (onnxruntime's documentation).
+        quantize_dynamic(str(source), str(target), weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+
+
+def compare(saved: SavedModel, exported: SavedModel, parts: Sequence[Any], engine: str) -> Comparison:
+    """Both models on the same windows: logits, predictions and the task's own metric."""
+    largest = 0.0
+    other = 0
+    for part in parts:
+        largest = max(largest, _logit_difference(saved, exported, part))
+    scores: list[float] = []
+    predictions: list[list[Any]] = []
+    name = saved.task.default_metric
+    for model in (saved, exported):
+        found: list[Any] = []
+        tally = Evaluator(saved.task, parts).tally(
+            model.learner, watch=lambda _part, s, found=found: found.extend(s.predictions)
+        )
+        scores.append(tally.metrics.metrics()[name])
+        predictions.append([_bare(prediction) for prediction in found])
+    other = sum(a != b for a, b in zip(*predictions, strict=True))
+    return Comparison(
+        engine=engine,
+        rows=len(predictions[0]),
+        rows_with_other_predictions=other,
+        largest_logit_difference=largest,
+        metric=name,
+        torch_score=scores[0],
+        exported_score=scores[1],
+    )
+
+
+def _bare(prediction: Any) -> Any:
+    """A prediction without its scores."""
+    return prediction.labels, tuple((s.start, s.end, s.label) for s in prediction.spans or ())
+
+
+def _logit_difference(saved: SavedModel, exported: SavedModel, part: Any) -> float:
+    columns = part.columns
+    largest = 0.0
+    for piece in cut(columns.lengths_W.tolist(), Budget(tokens=COMPARED_TOKENS)):
+        batch = columns.collate(np.asarray(piece.indices, np.int64))
+        inputs = {name: value for name, value in batch.items() if name not in {"labels", "weights"}}
+        with torch.inference_mode():
+            a, b = (model.learner(**inputs)[1].numpy() for model in (saved, exported))
+        present: NDArray[np.bool_] = inputs["attention_mask"].numpy().astype(bool)
+        difference = np.abs(a - b)
+        largest = max(largest, float(difference[present].max() if difference.ndim == 3 else difference.max()))
+    return largest
