@@ -109,7 +109,9 @@ def embedded_folder() -> Path:
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         write_folder(source, aside)
+        aside.chmod(0o755)  # mkdtemp keeps others out; a cache that several users share may be read by all
         for path in aside.iterdir():
+            path.chmod(0o644)
             with path.open("rb") as file:
                 os.fsync(file.fileno())
         try:
@@ -162,7 +164,7 @@ def read_packed(path: Path) -> Packed:
     data = np.memmap(path, dtype=np.uint8, mode="r")
     if bytes(data[:4]) != b"E5S1":
         raise _unreadable(path, _("it does not start with E5S1"))
-    buffer = memoryview(data)
+    buffer: Any = data
     hidden, layers, heads, intermediate, _vocabulary, positions, token_types = struct.unpack_from("<7i", buffer, 8)
     epsilon, block = struct.unpack_from("<fi", buffer, 36)
     count, *_specials = struct.unpack_from("<5i", buffer, 44)

