@@ -263,3 +263,63 @@ def test_json_without_a_text_is_refused(tmp_path):
         path.write_text(content)
         with pytest.raises(Refusal):
             read(path)
+
+
+def test_rows_without_a_label_are_kept_for_prediction(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\n很好,1\n不好,\n没有第二格\n,0\n", "utf-8")
+    opened = stream(path)
+    assert [(e.text, e.labels) for e in opened] == [("很好", ("1",)), ("不好", None), ("没有第二格", None)]
+    assert [s.source.line for s in opened.skipped] == [5]
+    assert [s.source.line for s in read(path).skipped] == [3, 4, 5]
+
+
+def test_a_format_of_one_file_reads_another(tmp_path):
+    """A development file too small to recognise is read as the training file was."""
+    train = read(FIXTURES / "titles" / "titles.txt").format
+    path = tmp_path / "dev.txt"
+    path.write_text("冠军\t1\n", "utf-8")
+    assert read(path, format=train).examples[0].labels == ("sports",)
+
+
+def test_names_of_formats():
+    assert read(FIXTURES / "reviews_commas.csv", format="text").examples[0].text == "1,很快,很好吃"
+    for name in ("cluener", "no-such-format", "excel", "parallel"):
+        with pytest.raises(Refusal) as refusal:
+            read(FIXTURES / "reviews_commas.csv", format=name)
+        assert refusal.value.next_step
+    with pytest.raises(Refusal):
+        read(FIXTURES / "cluener.jsonl", task="classification")
+
+
+def test_nothing_is_left_behind_when_writing_is_refused(tmp_path):
+    out = tmp_path / "out.txt"
+    out.write_text("before", "utf-8")
+    with pytest.raises(Refusal):
+        write(out, [Example("一行\n两行")], Format(name="text"))
+    with pytest.raises(Refusal):
+        write(out, [Example("🙂")], Format(name="text", encoding="big5"))
+    assert out.read_text("utf-8") == "before"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_predicted_entities_are_written_with_scores(tmp_path):
+    found = Prediction("小满在烟台", (Span(0, 2, "name", 0.9), Span(3, 5, "place", 0.5)))
+    for name in ("doccano_utf16.jsonl", "label_studio.json", "cluener.jsonl", "columns_bmes.txt", "spans_lists.jsonl"):
+        out = tmp_path / name
+        write(out, [found], read(FIXTURES / name).format)
+        again = read(out).examples[0]
+        assert [(s.start, s.end, s.label) for s in again.spans or ()] == [(0, 2, "name"), (3, 5, "place")]
+    assert "0.9" in (tmp_path / "spans_lists.jsonl").read_text("utf-8")
+
+
+def test_messages_are_chinese_where_the_reader_is(tmp_path):
+    from fitune.messages import set_language
+
+    set_language("zh")
+    try:
+        with pytest.raises(Refusal, match="没有这个文件"):
+            read(tmp_path / "x")
+        assert "标签" in read(FIXTURES / "columns_bmes.txt").format.evidence
+    finally:
+        set_language("en")

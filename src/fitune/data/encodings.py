@@ -7,9 +7,10 @@ keeps nothing, so that memory does not grow with the file.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from charset_normalizer import from_bytes
 
@@ -26,6 +27,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_MARKED = frozenset(name for _mark, name in _MARKS)
 # The most frequent characters of Chinese text, simplified and traditional: they tell GB18030 from Big5.
 _FREQUENT = frozenset(
     "的一是不了在有人我他这這个個们們来來到大上为為和国國地要就出会會可也你对對生能而子那得于於着下自"
@@ -79,6 +81,16 @@ def read_lines(path: Path, encoding: Encoding) -> Iterator[str]:
                 yield line[:-2]
             else:
                 yield line[:-1] if line[-1:] == end else line
+
+
+def write_lines(file: IO[str], lines: Iterable[str], encoding: str, newline: str) -> None:
+    """Lines with their ends; a first line that begins with U+FEFF keeps it, though readers take it for a mark."""
+    first = True
+    for line in lines:
+        if first and line[:1] == "\ufeff" and encoding not in _MARKED:
+            file.write("\ufeff")
+        first = False
+        file.write(line + newline)
 
 
 def _checked(path: Path, name: str, head: bytes) -> Encoding:

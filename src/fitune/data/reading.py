@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fitune.data.encodings import Encoding, read_lines, recognize_encoding
+from fitune.data.encodings import Encoding, read_lines, recognize_encoding, write_lines
 from fitune.data.formats import ALIASES, PATH_FORMATS, TEXT_FORMATS, Columns, PathFormat, Sample, TextFormat
 from fitune.data.formats.json_objects import sample_objects
 from fitune.data.rows import Format, Rows, Skipped, Tally, Task, invalid_text
@@ -83,8 +83,11 @@ def read(
     found = opened.format
     merged = 0
     several = found.task == "classification" and any(len(example.labels or ()) != 1 for example in examples)
-    if found.task == "classification" and not several and multi_label is not False:
-        joined = _join_label_rows(examples, asked=bool(multi_label))
+    # A format that is handed over says itself whether each label has a row of its own.
+    asked = bool(format.details.get("row_per_label")) if isinstance(format, Format) else multi_label
+    may = asked is not False and multi_label is not False
+    if found.task == "classification" and not several and may:
+        joined = _join_label_rows(examples, asked=bool(asked))
         if joined is not None:
             merged, examples, several = len(examples) - len(joined), joined, True
             tally.note(_("rows joined to the one before: the file gives each label of a text a row of its own"), merged)
@@ -97,6 +100,7 @@ def read(
         format=found,
         skipped=tally.skipped,
         notes=opened.notes,
+        stray_tags=tally.stray_tags,
         structure=dict(tally.structure),
         rows_in_file=tally.rows,
         merged=merged,
@@ -154,17 +158,18 @@ def write(path: str | os.PathLike[str], items: Iterable[Example | Prediction], f
     place = Path(path)
     if format.details.get("row_per_label"):
         items = _one_row_per_label(items)
-    for path_format in PATH_FORMATS:
-        if path_format.name == format.name:
-            path_format.write(place, items, format)
-            return
-    writer = _text_format(format.name)
     aside = place.with_name(f"{place.name}.{os.getpid()}.part")
-    newline = format.newline
+    path_format = next((known for known in PATH_FORMATS if known.name == format.name), None)
+    if path_format is not None and path_format.files > 1:
+        path_format.write(place, items, format)
+        return
     try:
-        with aside.open("w", encoding=format.encoding, newline="") as file:
-            for line in writer.dump(items, format):
-                file.write(line + newline)
+        if path_format is not None:
+            path_format.write(aside, items, format)
+        else:
+            writer = _text_format(format.name)
+            with aside.open("w", encoding=format.encoding, newline="") as file:
+                write_lines(file, writer.dump(items, format), format.encoding, format.newline)
         aside.replace(place)
     except UnicodeEncodeError as error:
         character = repr(error.object[error.start])

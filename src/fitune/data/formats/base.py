@@ -64,7 +64,8 @@ class PathFormat:
     """(path, columns, forced) -> the format, or None."""
     parse: Callable[[Path, Format, Tally], Iterator[Example]]
     write: Callable[[Path, Iterable[Example | Prediction], Format], None]
-    """Writes to a path that nobody reads yet."""
+    """Writes the file, or several that belong together."""
+    files: int = 1
 
 
 def not_expressible(item: Example | Prediction, format_name: str, what: str) -> Refusal:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fitune.data.formats.base import Sample, TextFormat, not_expressible, one_line
-from fitune.data.formats.joining import cut_characters, join_tokens, recognize_joiner
+from fitune.data.formats.joining import cut_characters, has_han, join_tokens, recognize_joiner
 from fitune.data.rows import Format, Tally
 from fitune.data.schemes import Scheme, decode_tags, detect_scheme, flatten, parse_tag, spans_to_tags
 from fitune.messages import _
@@ -22,6 +22,8 @@ _SEPARATORS = ("\t", " ", ",", ";", "|", "\u3000")
 _BLANKS = "blanks"
 """Any run of spaces and tabs."""
 _DOCSTART = "-DOCSTART-"
+_LONG_TOKEN = 12
+"""Characters; Chinese words are seldom longer."""
 
 
 def recognize(sample: Sample) -> Format | None:
@@ -35,8 +37,6 @@ def recognize(sample: Sample) -> Format | None:
     rows = [parts for line in lines if len(parts := split_line(line, separator, columns)) == columns]
     tokens = [parts[0] for parts in rows]
     sentences = _sentences(sample.lines, separator, columns, tag_column)
-    if not sample.forced and len(lines) > 400 and not any(not line or line.isspace() for line in sample.lines):
-        return None
     detected = detect_scheme(sentences)
     scheme, mark = (detected.scheme, detected.separator) if detected else ("BIO", "-")
     details: dict[str, Any] = {"separator": separator, "columns": columns, "tag_column": tag_column}
@@ -127,9 +127,18 @@ class _SentenceReader:
             tally.skip(start, _("{tag} is no tag of the scheme {scheme}", tag=repr(wrong[:40]), scheme=self.scheme))
             return
         if invalid:
-            tally.note(_("tag transitions that the scheme does not allow; a stray tag opens an entity"), len(invalid))
+            tally.stray(start, tags, invalid)
         text, spans = join_tokens(tokens, spans, self.joiner)
+        if len(text) > len(tokens):
+            self._note_long_tokens(tokens)
         yield Example(text, spans, source=Source(tally.file, start))
+
+    def _note_long_tokens(self, tokens: list[str]) -> None:
+        """Some tools export a whole Chinese sentence as one token, with tags that no longer fit."""
+        long = sum(len(token) > _LONG_TOKEN and has_han(token) for token in tokens)
+        if long:
+            message = _("Chinese tokens longer than a word; if they come from an annotation tool, export JSON instead")
+            self.tally.note(message, long)
 
 
 def dump(items: Iterable[Example | Prediction], format: Format) -> Iterator[str]:
@@ -196,6 +205,9 @@ def _layout(lines: list[str]) -> tuple[str, int, int] | None:
             if widths[columns] * 2 < len(lines):
                 continue
             rows = [p for line in lines if len(p := split_line(line, separator, columns)) == columns]
+            if sum(parts[0] != parts[0].strip() and not parts[0].isspace() for parts in rows) * 2 > len(rows):
+                # The separator is longer than this one.
+                continue
             for tag_column in (columns - 1, *range(1, columns - 1)):
                 values = Counter(parts[tag_column] for parts in rows)
                 valid = sum(count for tag, count in values.items() if parse_tag(tag)) / len(lines)

@@ -269,11 +269,8 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
                 tally.skip(number, _wrong_width(len(cells), width))
                 continue
             cells = fixed
-        text = cells[text_at]
-        if number == 1 and text[:1] == "\ufeff":
-            text = text[1:]
         pair = cells[pair_at] if pair_at is not None else None
-        example = make(number, text, pair, cells[label_at] if label_at is not None else None)
+        example = make(number, cells[text_at], pair, cells[label_at] if label_at is not None else None)
         if example is not None:
             yield example
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from fitune.values import Span
+from fitune.data.schemes import flatten
+from fitune.values import Example, Span
 
 _HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\u3040-\u30ff\uac00-\ud7af]")
 _ASCII_END = re.compile(r"[!-~]*[A-Za-z]\Z")
 _ASCII_START = re.compile(r"[A-Za-z][!-~]*")
+
+
+def has_han(token: str) -> bool:
+    """Is there a Chinese, Japanese or Korean character in it?"""
+    return _HAN.search(token) is not None
 
 
 def recognize_joiner(tokens: list[str]) -> str:
@@ -82,6 +88,12 @@ def cut_words(text: str, spans: Iterable[Span], joiner: str) -> tuple[list[str],
                 owner.extend([len(tokens)] * len(piece))
                 tokens.append(piece)
     return tokens, _widen(owner, spans)
+
+
+def same_mentions(item: Example, words: list[str], spans: list[Span]) -> bool:
+    """Do spans in tokens still cover what the example's spans cover? Gold is never widened in silence."""
+    told = [item.text[span.start : span.end].replace(" ", "") for span in flatten(item.spans or ())[0]]
+    return told == ["".join(words[span.start : span.end]).replace(" ", "") for span in spans]
 
 
 def _owned(tokens: list[str], gap: int, spans: Iterable[Span]) -> tuple[list[str], list[Span]]:

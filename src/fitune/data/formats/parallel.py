@@ -11,7 +11,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
-from fitune.data.encodings import read_lines, recognize_encoding
+from fitune.data.encodings import read_lines, recognize_encoding, write_lines
 from fitune.data.formats.base import Columns, PathFormat, one_line
 from fitune.data.formats.joining import recognize_joiner
 from fitune.data.formats.tag_cells import read_tagged, tagged
@@ -100,7 +100,6 @@ def parse(path: Path, format: Format, tally: Tally) -> Iterator[Example]:
             missing = pair[0] if text is None else pair[1]
             tally.skip(number, _("{file} has no such line", file=missing.name))
             continue
-        text = text.lstrip("\ufeff")
         words = list(text) if details["characters"] else text.split()
         example = read_tagged(number, words, tag_line.split(), details["scheme"], details["joiner"], tally)
         if example is not None:
@@ -115,7 +114,7 @@ def write(path: Path, items: Iterable[Example | Prediction], format: Format) -> 
         path.open("w", encoding=format.encoding, newline="") as texts,
         other.open("w", encoding=format.encoding, newline="") as tags,
     ):
-        for item in items:
+        for index, item in enumerate(items):
             if details["characters"]:
                 text = one_line(item, "parallel")
                 spans = flatten(item.spans or ())[0]
@@ -123,7 +122,8 @@ def write(path: Path, items: Iterable[Example | Prediction], format: Format) -> 
             else:
                 words, row = tagged(item, format)
                 text = " ".join(words)
-            texts.write(text + newline)
+            # write_lines guards the beginning of a file alone.
+            write_lines(texts, [text], format.encoding if index == 0 else "utf-8-sig", newline)
             tags.write(" ".join(row) + newline)
 
 
@@ -134,4 +134,4 @@ def _tag_path(path: Path) -> Path:
     return path.with_name(path.name + _OWN_SUFFIX)
 
 
-PARALLEL = PathFormat("parallel", recognize, parse, write)
+PARALLEL = PathFormat("parallel", recognize, parse, write, files=2)

@@ -176,6 +176,7 @@ def _write_excel(path: Path, items: Iterable[Example | Prediction], format: Form
                 row.append(cell)
             sheet.append(row)
     except openpyxl.utils.exceptions.IllegalCharacterError as error:
+        sheet.close()
         raise Refusal(
             _("an Excel cell cannot hold the control characters of this text: {text}", text=repr(str(error)[:60])),
             where=str(path),

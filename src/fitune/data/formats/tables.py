@@ -265,7 +265,7 @@ class RowMaker:
         known = self._known.get(label)
         if known is not None:
             return known
-        bare = label.strip()
+        bare = label.strip().lstrip("\ufeff")
         if not bare and not self.separator:
             self.tally.skip(line, _("the label is empty"))
             return None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fitune.data.formats.base import Sample, TextFormat, not_expressible, one_line
-from fitune.data.formats.joining import cut_words, join_tokens, recognize_joiner
+from fitune.data.formats.joining import cut_words, join_tokens, recognize_joiner, same_mentions
 from fitune.data.rows import Format, Tally
 from fitune.data.schemes import Scheme, decode_tags, detect_scheme, flatten, parse_tag, spans_to_tags
 from fitune.messages import _
@@ -105,7 +105,7 @@ def read_tagged(
         tally.skip(number, _("{tag} is no tag of the scheme {scheme}", tag=repr(wrong[:40]), scheme=scheme))
         return None
     if invalid:
-        tally.note(_("tag transitions that the scheme does not allow; a stray tag opens an entity"), len(invalid))
+        tally.stray(number, tags, invalid)
     text, spans = join_tokens(words, spans, joiner)
     return Example(text, spans, source=Source(tally.file, number))
 
@@ -132,6 +132,8 @@ def tagged(item: Example | Prediction, format: Format) -> tuple[list[str], list[
     if cut is None:
         raise not_expressible(item, format.name, _("a blank, which is also what separates its tokens"))
     words, spans = cut
+    if isinstance(item, Example) and not same_mentions(item, words, spans):
+        raise not_expressible(item, format.name, _("an entity that ends inside a word"))
     return words, spans_to_tags(spans, len(words), details["scheme"], separator=str(details.get("mark", "-")))
 
 

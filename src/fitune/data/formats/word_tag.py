@@ -16,13 +16,13 @@ from itertools import pairwise
 from typing import Any
 
 from fitune.data.formats.base import Sample, TextFormat, not_expressible, one_line
-from fitune.data.formats.joining import cut_words, join_tokens
+from fitune.data.formats.joining import cut_words, join_tokens, same_mentions
 from fitune.data.rows import Format, Tally
 from fitune.data.schemes import flatten
 from fitune.messages import _
 from fitune.values import Example, Prediction, Source, Span
 
-_TOKEN = re.compile(r"(\[?)(\S+)/([A-Za-z][\w.\-]*)(?:\](/?[A-Za-z]\w*))?\Z")
+_TOKEN = re.compile(r"(\[?)(\S+)/([^\W\d_][\w.\-]*)(?:\](/?[A-Za-z]\w*))?\Z")
 _PARAGRAPH_ID = re.compile(r"\d{8}-\d{2}-\d{3}-\d{3}/m\Z")
 _ENTITY_TAGS = ("nr", "ns", "nt")
 _PERSON = "nr"
@@ -35,6 +35,8 @@ def recognize(sample: Sample) -> Format | None:
     if not tokens or len(matches) < 0.9 * len(tokens):
         return None
     tags = Counter(match[3] for match in matches)
+    if sum(count for tag, count in tags.items() if tag.isascii()) * 2 < tags.total():
+        return None
     # A path or a date such as a/b matches too; a tag set is small and comes again.
     if len(tags) > 150 or (len(tokens) > 20 and len(tags) > 0.5 * len(tokens)):
         return None
@@ -76,6 +78,9 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
                 wrong = token
                 break
             opening, word, tag, closing = match.groups()
+            if opening and "]" not in line:
+                # A bracket that nothing closes is a character of the word.
+                opening, word = "", "[" + word
             if opening and opened < 0:
                 opened = len(words)
             if tag in entities:
@@ -104,6 +109,10 @@ def dump(items: Iterable[Example | Prediction], format: Format) -> Iterator[str]
         if cut is None:
             raise not_expressible(item, "word-tag", _("a blank, which is also what separates its tokens"))
         words, moved = cut
+        if isinstance(item, Example) and not same_mentions(item, words, moved):
+            raise not_expressible(item, "word-tag", _("an entity that ends inside a word"))
+        if "]" in item.text and any(word[0] == "[" and len(word) > 1 for word in words):
+            raise not_expressible(item, "word-tag", _("brackets, which mark compounds"))
         written: list[str] = []
         done = 0
         for span in moved:
