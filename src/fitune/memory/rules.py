@@ -163,6 +163,10 @@ class CudaRules(TorchFunctionMode):
             return func(*args, **kwargs)
         if name in ("__bool__", "item", "__float__") and args and args[0].device.type == "meta":
             return self._value(args[0])
+        if not self.semantics.cuda:
+            if name == "scaled_dot_product_attention":
+                return self._attention_on_cpu(*args, **kwargs)
+            return func(*args, **kwargs)
         if torch.is_autocast_enabled("cpu"):
             dtype = torch.get_autocast_dtype("cpu")
             args, kwargs = self._autocast(name, args, kwargs, dtype)
@@ -246,6 +250,25 @@ class CudaRules(TorchFunctionMode):
         )
         grouped = enable_gqa and key.size(-3) != query.size(-3)
         return attend(kernel, query, key, value, attn_mask, dropout_p, is_causal, scale, grouped)
+
+    def _attention_on_cpu(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        *,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> torch.Tensor:
+        """The CPU's fused kernel knows no dropout; with it, and for grouped heads, the math path is taken."""
+        if dropout_p > 0 or enable_gqa:
+            return _aten._scaled_dot_product_attention_math(
+                query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+            )[0]
+        return attend("cpu", query, key, value, attn_mask, dropout_p, is_causal, scale, False)
 
     # Values that the step reads --------------------------------------------------------------------------------------
 
