@@ -4,6 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _FILE_OF = {
+    "baseline": "baselines",
+    "baseline_of": "baselines",
     "resolve_defaults": "defaults",
     "train": "learning",
 }
@@ -11,6 +13,8 @@ _FILE_OF = {
 __all__ = sorted(_FILE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
 
 if TYPE_CHECKING:
+    from fitune.training.baselines import baseline as baseline
+    from fitune.training.baselines import baseline_of as baseline_of
     from fitune.training.defaults import resolve_defaults as resolve_defaults
     from fitune.training.learning import train as train
 
