@@ -58,13 +58,14 @@ def test_duplicates_contradictions_and_leaks():
     train_repeats, test_repeats = result.found("FT101")
     assert (train_repeats.count, test_repeats.count) == (2, 1)
     assert train_repeats.evidence[0].startswith("train.jsonl:13: ")
-    assert "(train.jsonl:4)" in train_repeats.evidence[0]
+    assert "(line 4)" in train_repeats.evidence[0]
     contradiction = only(result, "FT102")
     assert contradiction.count == 1
     assert "好 / 差" in contradiction.evidence[0]
     leak = only(result, "FT103")
     assert leak.count == 1
     assert leak.evidence[0].startswith("test.jsonl:1: ")
+    assert "(train.jsonl:6)" in leak.evidence[0]
     assert leaked(test.examples, train.examples) == [True, True, False]
     assert result.splits["train"].duplicates == 3
 

@@ -51,11 +51,11 @@ def check_repeats(split: str, rows: Rows) -> tuple[list[Finding], dict[Key, int]
             continue
         earlier = examples[before]
         if gold(earlier) == gold(example):
-            repeated.add(example, _("again: {text}", text=clip(example.text, 24)) + _where(earlier))
+            repeated.add(example, _("again: {text}", text=clip(example.text, 24)) + _where(earlier, example))
         elif text not in contradicted:
             contradicted.add(text)
             both = f"{_labels(earlier)} / {_labels(example)}"
-            contradicting.add(example, f"{clip(example.text, 24)}: {both}{_where(earlier)}")
+            contradicting.add(example, f"{clip(example.text, 24)}: {both}{_where(earlier, example)}")
     found: list[Finding] = []
     file = file_of(rows)
     if repeated.count:
@@ -65,8 +65,13 @@ def check_repeats(split: str, rows: Rows) -> tuple[list[Finding], dict[Key, int]
     return found, first
 
 
-def _where(example: Example) -> str:
-    return f" ({example.source})" if example.source else ""
+def _where(other: Example, than: Example) -> str:
+    """Where ``other`` stands: the line alone when both are in one file."""
+    if other.source is None:
+        return ""
+    if than.source is not None and than.source.file == other.source.file:
+        return " " + _("(line {line})", line=other.source.line)
+    return f" ({other.source})"
 
 
 def _labels(example: Example) -> str:
@@ -91,10 +96,8 @@ def check_leaks(texts: Mapping[str, dict[Key, int]], rows: Mapping[str, Rows]) -
             if not shared:
                 continue
             lines = sorted((texts[split][text], texts[other][text]) for text in shared)[:3]
-            evidence = [
-                show(rows[split].examples[a], clip(rows[split].examples[a].text, 24) + _where(rows[other].examples[b]))
-                for a, b in lines
-            ]
+            here, there = rows[split].examples, rows[other].examples
+            evidence = [show(here[a], clip(here[a].text, 24) + _where(there[b], here[a])) for a, b in lines]
             found.append(finding("FT103", len(shared), evidence, split=split, other=other, texts=len(texts[split])))
     return found
 
