@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from fitune.messages import _
+from fitune.microbatch.surviving import retried
 
 
 class RankLost(RuntimeError):
@@ -43,10 +44,14 @@ class Ranks:
         """The same number of values from every rank, in rank order."""
         if self.count == 1:
             return [values]
-        mine = torch.tensor(values, dtype=torch.float64, device=self._device)
-        all_values = [torch.empty_like(mine) for _rank in range(self.count)]
+        # What the exchange needs is made first: a rank must not fail on its way to the others.
+        mine, all_values = retried(lambda: self._row(values), self._device)
         self._exchange(dist.all_gather, all_values, mine)
         return [row.tolist() for row in all_values]
+
+    def _row(self, values: list[float]) -> tuple[Tensor, list[Tensor]]:
+        mine = torch.tensor(values, dtype=torch.float64, device=self._device)
+        return mine, [torch.empty_like(mine) for _rank in range(self.count)]
 
     def add_up(self, tensors: Iterable[Tensor]) -> None:
         """Sum each tensor over all ranks, in place. All ranks must bring the same tensors."""

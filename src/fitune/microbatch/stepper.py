@@ -264,7 +264,7 @@ class Stepper:
         if self._ranks.count > 1:
             for number, parameter in enumerate(self._parameters):
                 if parameter.grad is None and any(row[1 + number] for row in rows):
-                    parameter.grad = torch.zeros_like(parameter)
+                    parameter.grad = retried(lambda parameter=parameter: torch.zeros_like(parameter), self._device)
             assert attempt.loss is not None
             self._ranks.add_up([attempt.loss, *(p.grad for p in self._parameters if p.grad is not None)])
         return True
