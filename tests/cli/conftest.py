@@ -36,7 +36,9 @@ def command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pyt
     return call
 
 
-def pretend_to_train(job: Job, *, fit: Fit | None = None, run_directory: Path, exit_code: int = 0) -> Run:
+def pretend_to_train(
+    job: Job, *, fit: Fit | None = None, run_directory: Path, report_to: str = "none", exit_code: int = 0
+) -> Run:
     """What training leaves behind, without training."""
     run = Run.create(run_directory, job)
 

@@ -1,6 +1,7 @@
 """The verbs that own something of their own; the rooms behind them are tested where they are."""
 
 import json
+import sys
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,11 @@ from fitune.values import Fit, Job, Prediction, Span
 from tests.cli.conftest import Call, pretend_to_train
 
 
+def stand_in(monkeypatch: pytest.MonkeyPatch, room: str, **names: Any) -> None:
+    """Put ``names`` in place of a whole room, so that none of what it needs (torch) is loaded."""
+    monkeypatch.setitem(sys.modules, f"fitune.{room}", SimpleNamespace(**names))
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     path = tmp_path / "训练.json"
@@ -21,7 +27,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_train_shows_events_scores_and_places(command: Call, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fitune.training.train", pretend_to_train, raising=False)
+    stand_in(monkeypatch, "training", train=pretend_to_train)
     result = command("train", str(data), "--epochs", "2", "--class-weights", "A=2,B=1")
     assert result.code == 0, result.err
     for line in ("2 steps at most, on cpu fp32", "FT501 a word of warning", "f1 81.25", "50.00", "all epochs done"):
@@ -37,20 +43,20 @@ def test_train_gives_the_fit_and_takes_the_runs_exit_code(
 ) -> None:
     seen: list[Any] = []
 
-    def train(job: Job, *, fit: Fit | None, run_directory: Path) -> Run:
-        seen.append((fit, run_directory))
+    def train(job: Job, *, fit: Fit | None, run_directory: Path, report_to: str) -> Run:
+        seen.append((fit, run_directory, report_to))
         return pretend_to_train(job, fit=fit, run_directory=run_directory, exit_code=130)
 
-    monkeypatch.setattr("fitune.training.train", train, raising=False)
-    assert command("train", str(data), "--micro-batch", "4", "--out", "here").code == 130
-    assert seen == [(Fit(micro_batch=4), Path("here"))]
+    stand_in(monkeypatch, "training", train=train)
+    assert command("train", str(data), "--micro-batch", "4", "--out", "here", "--report-to", "wandb").code == 130
+    assert seen == [(Fit(micro_batch=4), Path("here"), "wandb")]
 
 
 def test_a_run_that_never_began_leaves_nothing(command: Call, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def train(job: Job, **_named: object) -> Run:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fitune.training.train", train, raising=False)
+    stand_in(monkeypatch, "training", train=train)
     assert command("train", str(data)).code == 130
     assert list(Path("runs").iterdir()) == []
 
@@ -61,7 +67,7 @@ def test_init_then_train_from_the_file(command: Call, data: Path, monkeypatch: p
     assert (job.train, job.batch_size, job.seed) == (str(data), 8, 7)
     assert command("init", str(data)).code == 2
     assert command("init", str(data), "--force").code == 0
-    monkeypatch.setattr("fitune.training.train", pretend_to_train, raising=False)
+    stand_in(monkeypatch, "training", train=pretend_to_train)
     assert command("init", str(data), "--force", "--epochs", "3").code == 0
     assert command("train", "job.toml", "--seed", "9", "--out", "r").code == 0
     assert (Run.open("r").job.epochs, Run.open("r").job.seed) == (3, 9)
@@ -87,7 +93,7 @@ def test_predict_prints_json_on_a_pipe(command: Call, monkeypatch: pytest.Monkey
         assert run == "r"
         return lambda texts: [Prediction(text, spans=(Span(0, 1, "A", 0.5),)) for text in texts]
 
-    monkeypatch.setattr("fitune.predicting.Predictor", predictor, raising=False)
+    stand_in(monkeypatch, "predicting", Predictor=predictor)
     result = command("predict", "r", "张三", "x" * 5000)
     assert result.code == 0, result.err
     first, second = (json.loads(line) for line in result.out.splitlines())
@@ -97,13 +103,13 @@ def test_predict_prints_json_on_a_pipe(command: Call, monkeypatch: pytest.Monkey
 
 
 def test_baseline(command: Call, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fitune.training.baseline", lambda job: {"dev": {"f1": 0.5}}, raising=False)
+    stand_in(monkeypatch, "training", baseline=lambda job: {"dev": {"f1": 0.5}})
     assert "50.00" in command("baseline", str(data)).out
     assert json.loads(command("baseline", str(data), "--json").out) == {"dev": {"f1": 0.5}}
 
 
 def test_demo_trains_on_the_files_it_names(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fitune.training.train", partial(pretend_to_train), raising=False)
+    stand_in(monkeypatch, "training", train=partial(pretend_to_train))
     result = command("demo", "--rows", "60", "--task", "ner")
     assert result.code == 0, result.err
     assert "fitune train demo/news-train.jsonl --dev demo/news-dev.jsonl --model embedded --epochs 3" in result.out

@@ -13,7 +13,7 @@ from fitune.cli.guard import guarded
 from fitune.messages import _
 
 # In the order of the help: one file of this folder each.
-VERBS = ("demo", "check", "train", "init", "predict", "report", "baseline", "models")
+VERBS = ("demo", "check", "train", "init", "predict", "report", "baseline", "models", "serve", "export")
 
 
 class _Command(TyperCommand):

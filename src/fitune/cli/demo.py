@@ -53,8 +53,8 @@ def run_demo(task: str, folder: str, model: str, rows: int | None, epochs: float
     say(files.text)
     say(
         _(
-            "So that this ends in minutes: of {total} different texts, {train} train and {dev} score the model, all of at "
-            "most {longest} characters (--rows takes more).",
+            "So that this ends in minutes: of {total} different texts, {train} train and {dev} score the model, "
+            "all of at most {longest} characters (--rows takes more).",
             total=files.rows_total,
             longest=LONGEST_CHARACTERS,
             train=files.rows_train,
