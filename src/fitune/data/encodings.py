@@ -27,7 +27,8 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_MARKED = frozenset(name for _mark, name in _MARKS)
+# Encodings whose U+FEFF at the beginning of a file would be taken for a mark.
+_MARKABLE = frozenset(("utf-8", "utf-16-le", "utf-16-be", "utf_16_le", "utf_16_be"))
 # The most frequent characters of Chinese text, simplified and traditional: they tell GB18030 from Big5.
 _FREQUENT = frozenset(
     "的一是不了在有人我他这這个個们們来來到大上为為和国國地要就出会會可也你对對生能而子那得于於着下自"
@@ -87,7 +88,7 @@ def write_lines(file: IO[str], lines: Iterable[str], encoding: str, newline: str
     """Lines with their ends; a first line that begins with U+FEFF keeps it, though readers take it for a mark."""
     first = True
     for line in lines:
-        if first and line[:1] == "\ufeff" and encoding not in _MARKED:
+        if first and line[:1] == "\ufeff" and encoding in _MARKABLE:
             file.write("\ufeff")
         first = False
         file.write(line + newline)
@@ -104,7 +105,7 @@ def _checked(path: Path, name: str, head: bytes) -> Encoding:
 
 def _not_utf8(path: Path, head: bytes, bad: int) -> Encoding:
     """GB18030, Big5, UTF-8 with broken lines, or what charset-normalizer finds."""
-    if _valid_share(path, "utf-8") >= _DAMAGED_SHARE:
+    if _valid_share(path, "utf-8") >= _DAMAGED_SHARE or _mostly_utf8(head):
         return Encoding("utf-8", _newline(head.decode("utf-8", "ignore")), damaged=True)
     found = [name for name in ("gb18030", "big5") if _first_bad_byte(path, name) is None]
     if found:
@@ -164,6 +165,14 @@ def _valid_share(path: Path, name: str) -> float:
                 except UnicodeDecodeError:
                     bad += 1
     return good / max(1, good + bad)
+
+
+def _mostly_utf8(head: bytes) -> bool:
+    """Long lines may each have a broken byte: then few of all the bytes are broken. Other encodings break most."""
+    text = head.decode("utf-8", "surrogateescape")
+    broken = sum("\udc80" <= c <= "\udcff" for c in text)
+    good = sum(c > "\x7f" for c in text) - broken
+    return good >= 4 and broken <= 0.2 * good
 
 
 def _utf16_without_mark(head: bytes) -> str | None:

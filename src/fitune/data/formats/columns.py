@@ -156,6 +156,8 @@ def dump(items: Iterable[Example | Prediction], format: Format) -> Iterator[str]
         tokens, spans = cut_characters(text, flatten(item.spans or ())[0], str(details.get("joiner", "")))
         if _DOCSTART in tokens:
             raise not_expressible(item, "columns", _DOCSTART)
+        if details.get("joiner") and any(not token or token.isspace() for token in tokens):
+            raise not_expressible(item, "columns", _("a blank, which is also what separates its tokens"))
         if details["separator"] == _BLANKS and any(token.isspace() for token in tokens):
             raise not_expressible(item, "columns", _("a blank, which is also what separates its columns"))
         tags = spans_to_tags(spans, len(tokens), scheme, separator=str(details.get("mark", "-")))
