@@ -2,75 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
-import platform
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-import fitune
-from fitune.data import check, coverage, leaked, quote_map
-from fitune.hf import (
-    NonFiniteLoss,
-    StepData,
-    Trainer,
-    load_model,
-    load_tokenizer,
-    make_encoder,
-    resolve,
-    training_arguments,
-)
-from fitune.messages import _
-from fitune.runs import Evaluation, Histogram, Run, SplitEvaluation, new_run_directory, write_report
-from fitune.tasks import (
-    ClassificationTask,
-    Evaluator,
-    Learner,
-    Scored,
-    SplitData,
-    Task,
-    class_weights,
-    encode_parts,
-    load,
-    make_learner,
-    make_optimizer_of,
-    make_task,
-    rewrite_settings,
-    save,
-    settings_of,
-)
+from fitune.hf import NonFiniteLoss, StepData, Trainer, training_arguments
+from fitune.runs import Run, new_run_directory, write_report
+from fitune.tasks import make_optimizer_of, save, settings_of
 from fitune.training.callbacks import LOGGED_POINTS, BestModel, Events, Interrupts, Listener, Stop, evaluation_steps
-from fitune.training.defaults import resolve_defaults
-from fitune.training.precision import choose_precision
-from fitune.training.splits import Splits, keep_split, read_splits
-from fitune.values import Finding, Fit, Job, Refusal
-
-CPU_MICRO_BATCH_TOKENS = 512
-"""Padded tokens in a pass on CPU: short sorted passes waste little on padding, and caches hold them."""
-
-
-@dataclass
-class Prepared:
-    """All that training needs, read and encoded."""
-
-    job: Job
-    fit: Fit
-    precision_reason: str
-    task: Task
-    splits: Splits
-    findings: tuple[Finding, ...]
-    tokenizer: Any
-    encoder: Any
-    learner: Learner
-    train: SplitData
-    dev: Evaluator
-    folder: Path
+from fitune.training.finishing import finish
+from fitune.training.preparing import Prepared, device_name, prepare, versions
+from fitune.training.splits import keep_split
+from fitune.values import Fit, Job
 
 
 def train(
@@ -107,52 +52,6 @@ def train(
     finally:
         run.close()
     return run
-
-
-def prepare(job: Job, fit: Fit | None = None) -> Prepared:
-    """Read, check, choose and encode: everything before the first step that can go wrong."""
-    import torch
-    from transformers import AutoConfig, set_seed
-
-    splits = read_splits(job)
-    source = resolve(job.model)
-    tokenizer = load_tokenizer(source.folder, lowercase=job.lowercase)
-    encoder = make_encoder(tokenizer, translation=quote_map(tokenizer.get_vocab()) if job.normalize_quotes else None)
-    config = AutoConfig.from_pretrained(source.folder)
-    hidden_size = int(getattr(config, "hidden_size", 768))
-    job = resolve_defaults(job, splits.rows, hidden_size=hidden_size, longest_input=encoder.max_length)
-    pairs = any(example.text_pair is not None for example in splits.train)
-    task = make_task(job, splits.labels, multi_label=bool(job.multi_label), pairs=pairs)
-    check_metric(job, task)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    fit, reason = choose_fit(fit, device)
-    set_seed(job.seed)
-    weights = class_weights(job, task, splits.train)
-    learner = make_learner(job, fit, task, lambda *a, **k: load_model(source.folder, *a, **k), weights=weights)
-    findings = check(splits.rows_by_split, encoder, max_length=job.max_length).findings
-    data = task.encode(splits.train, encoder, class_weights=weights)
-    dev = Evaluator(task, encode_parts(task, splits.dev, encoder, class_weights=weights))
-    return Prepared(job, fit, reason, task, splits, findings, tokenizer, encoder, learner, data, dev, source.folder)
-
-
-def check_metric(job: Job, task: Task) -> None:
-    """Refuse a metric that the task does not report: before step 1, not after the first epoch."""
-    if job.metric not in task.metric_names:
-        raise Refusal(
-            _("{task} does not report the metric {metric}", task=task.name, metric=job.metric),
-            where="metric",
-            next_step=_("It reports: {names}", names=", ".join(task.metric_names)),
-            code="FT505",
-        )
-
-
-def choose_fit(fit: Fit | None, device: Any) -> tuple[Fit, str]:
-    """The Fit as given, or one for this device; with the reason for its precision."""
-    if fit is not None:
-        return fit, _("as asked for")
-    precision, reason = choose_precision(device)
-    tokens = CPU_MICRO_BATCH_TOKENS if device.type == "cpu" else None
-    return Fit(precision=precision, micro_batch_tokens=tokens), reason
 
 
 def _fit(prepared: Prepared, run: Run, listeners: list[Listener], report_to: str | list[str]) -> None:
@@ -254,91 +153,6 @@ def _lowers(tokenizer: Any) -> bool:
     return normalizer is not None and "a" in normalizer.normalize_str("A")
 
 
-def finish(prepared: Prepared, run: Run, best: BestModel, events: Events, trainer: Trainer, seconds: float) -> None:
-    """Score dev and test with the best model, as it lies on the disk, and write evaluation.json."""
-    device = trainer.args.device
-    saved = load(run.model_path, device=device, check=False)
-    learner, task = saved.learner, prepared.task
-    learner.class_weights, learner.label_smoothing = prepared.learner.class_weights, prepared.learner.label_smoothing
-    learner.precision = prepared.learner.precision
-    thresholds: dict[str, float] = {}
-    if isinstance(task, ClassificationTask) and task.multi_label:
-        tally = prepared.dev.tally(learner)
-        task = task.with_thresholds(tally.metrics.best_thresholds())  # pyright: ignore
-        thresholds = dict(zip(task.labels, task.thresholds, strict=True))
-        rewrite_settings(run.model_path, saved.settings.model_copy(update={"thresholds": thresholds}))
-    dev = Evaluator(task, prepared.dev.parts)
-    splits = {"dev": _split_evaluation(prepared, run, "dev", dev, learner)}
-    if prepared.splits.test is not None:
-        test = Evaluator(task, encode_parts(task, prepared.splits.test, prepared.encoder))
-        splits["test"] = _split_evaluation(prepared, run, "test", test, learner)
-        shown = splits["test"].metrics
-        events.emit("evaluation", trainer.state, split="test", metrics=shown, best=False, seconds=None)
-    run.write_evaluation(
-        Evaluation(
-            task=task.name,
-            multi_label=task.multi_label,
-            labels=task.labels,
-            metric=prepared.job.metric or "",
-            best_step=best.best_step,
-            splits=splits,
-            data=tuple(prepared.splits.files),
-            findings=prepared.findings,
-            lengths_tokens=_lengths(prepared.train),
-            thresholds=thresholds,
-            versions=versions(),
-            device=device_name(device),
-            precision=prepared.learner.precision,
-            parameters=sum(p.numel() for p in learner.parameters()),
-            measured_seconds=seconds,
-            measured_peak_bytes=_peak_bytes(device),
-        )
-    )
-
-
-def _split_evaluation(
-    prepared: Prepared, run: Run, name: str, evaluator: Evaluator, learner: Learner
-) -> SplitEvaluation:
-    """Scores of a split, with and without rows that training saw; predictions go to ``<split>-predictions.jsonl``."""
-    examples = [example for part in evaluator.parts for example in part.examples]
-    seen = np.array(leaked(examples, prepared.splits.train), np.bool_)
-    from fitune.tasks import Tally
-
-    unseen = Tally(evaluator.task, evaluator.task.new_metrics())
-    at = 0
-    with (run.directory / f"{name}-predictions.jsonl").open("w", encoding="utf-8") as file:
-
-        def watch(part: SplitData, scored: Scored) -> None:
-            nonlocal at
-            for prediction in scored.predictions:
-                file.write(json.dumps(prediction.to_json(), ensure_ascii=False) + "\n")
-            if seen.any():
-                unseen.update_rows(part.examples, scored, ~seen[at : at + len(part)])
-            at += len(part)
-
-        tally = evaluator.tally(learner, keep_errors=True, watch=watch)
-    covered = [coverage(part.windows, part.examples) for part in evaluator.parts]
-    kept = sum(c.labelled - c.labelled_dropped for c in covered)
-    result = tally.split_evaluation(evaluator.weight)
-    return result.model_copy(
-        update={
-            "rows_seen": int(seen.sum()),
-            "metrics_without_seen": unseen.metrics.metrics() if seen.any() else None,
-            "coverage": sum(c.labelled_in_windows for c in covered) / kept if kept else 1.0,
-        }
-    )
-
-
-def _lengths(data: SplitData) -> Histogram:
-    """Tokens of the training texts before windowing, in 20 bins."""
-    windows = data.windows
-    owned = np.add.reduceat(windows.owned.astype(np.int64), windows.bounds[:-1])
-    tokens = np.bincount(windows.example, owned, len(data)).astype(np.int64)
-    step = max(1, math.ceil((int(tokens.max()) + 1) / 20))
-    edges = list(range(0, step * 21, step))
-    return Histogram(edges=tuple(edges), counts=tuple(int(n) for n in np.histogram(tokens, edges)[0]))
-
-
 def _started(prepared: Prepared, steps_total: int) -> dict[str, Any]:
     trainable = sum(p.numel() for p in prepared.learner.parameters() if p.requires_grad)
     return {
@@ -353,26 +167,3 @@ def _started(prepared: Prepared, steps_total: int) -> dict[str, Any]:
         "task": prepared.task.name,
         "metric": prepared.job.metric,
     }
-
-
-def versions() -> dict[str, str]:
-    """Package -> version."""
-    found = {"python": platform.python_version(), "fitune": fitune.__version__}
-    for package in ("torch", "transformers", "tokenizers", "accelerate", "numpy"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def device_name(device: Any) -> str:
-    import torch
-
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type} ({platform.machine()})"
-
-
-def _peak_bytes(device: Any) -> int | None:
-    import torch
-
-    return int(torch.cuda.max_memory_reserved(device)) if device.type == "cuda" else None

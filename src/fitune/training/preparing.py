@@ -1,0 +1,103 @@
+"""Before the first step: read, check, choose, encode; everything that can go wrong goes wrong here."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import fitune
+from fitune.data import check, quote_map
+from fitune.hf import load_model, load_tokenizer, make_encoder, resolve
+from fitune.messages import _
+from fitune.tasks import Evaluator, Learner, SplitData, Task, class_weights, encode_parts, make_learner, make_task
+from fitune.training.defaults import resolve_defaults
+from fitune.training.precision import choose_precision
+from fitune.training.splits import Splits, read_splits
+from fitune.values import Finding, Fit, Job, Refusal
+
+CPU_MICRO_BATCH_TOKENS = 512
+"""Padded tokens in a pass on CPU: short sorted passes waste little on padding, and caches hold them."""
+
+
+@dataclass
+class Prepared:
+    """All that training needs, read and encoded."""
+
+    job: Job
+    fit: Fit
+    precision_reason: str
+    task: Task
+    splits: Splits
+    findings: tuple[Finding, ...]
+    tokenizer: Any
+    encoder: Any
+    learner: Learner
+    train: SplitData
+    dev: Evaluator
+    folder: Path
+
+
+def prepare(job: Job, fit: Fit | None = None) -> Prepared:
+    """Read, check, choose and encode: everything before the first step that can go wrong."""
+    import torch
+    from transformers import AutoConfig, set_seed
+
+    splits = read_splits(job)
+    source = resolve(job.model)
+    tokenizer = load_tokenizer(source.folder, lowercase=job.lowercase)
+    encoder = make_encoder(tokenizer, translation=quote_map(tokenizer.get_vocab()) if job.normalize_quotes else None)
+    config = AutoConfig.from_pretrained(source.folder)
+    hidden_size = int(getattr(config, "hidden_size", 768))
+    job = resolve_defaults(job, splits.rows, hidden_size=hidden_size, longest_input=encoder.max_length)
+    pairs = any(example.text_pair is not None for example in splits.train)
+    task = make_task(job, splits.labels, multi_label=bool(job.multi_label), pairs=pairs)
+    check_metric(job, task)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    fit, reason = choose_fit(fit, device)
+    set_seed(job.seed)
+    weights = class_weights(job, task, splits.train)
+    learner = make_learner(job, fit, task, lambda *a, **k: load_model(source.folder, *a, **k), weights=weights)
+    findings = check(splits.rows_by_split, encoder, max_length=job.max_length).findings
+    data = task.encode(splits.train, encoder, class_weights=weights)
+    dev = Evaluator(task, encode_parts(task, splits.dev, encoder, class_weights=weights))
+    return Prepared(job, fit, reason, task, splits, findings, tokenizer, encoder, learner, data, dev, source.folder)
+
+
+def check_metric(job: Job, task: Task) -> None:
+    """Refuse a metric that the task does not report: before step 1, not after the first epoch."""
+    if job.metric not in task.metric_names:
+        raise Refusal(
+            _("{task} does not report the metric {metric}", task=task.name, metric=job.metric),
+            where="metric",
+            next_step=_("It reports: {names}", names=", ".join(task.metric_names)),
+            code="FT505",
+        )
+
+
+def choose_fit(fit: Fit | None, device: Any) -> tuple[Fit, str]:
+    """The Fit as given, or one for this device; with the reason for its precision."""
+    if fit is not None:
+        return fit, _("as asked for")
+    precision, reason = choose_precision(device)
+    tokens = CPU_MICRO_BATCH_TOKENS if device.type == "cpu" else None
+    return Fit(precision=precision, micro_batch_tokens=tokens), reason
+
+
+def versions() -> dict[str, str]:
+    """Package -> version."""
+    found = {"python": platform.python_version(), "fitune": fitune.__version__}
+    for package in ("torch", "transformers", "tokenizers", "accelerate", "numpy"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def device_name(device: Any) -> str:
+    import torch
+
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type} ({platform.machine()})"
