@@ -38,13 +38,14 @@ def classes_file(tmp_path):
     return path
 
 
-def test_entities(ner_file):
+def test_entities(ner_file, capfd):
     seen = []
     scores = baseline(Job(train=str(ner_file), task="ner"), lambda done, most: seen.append((done, most)))
     assert set(scores) == {"dev"}
     assert scores["dev"]["f1"] > 0.95
     assert seen
     assert all(done <= most for done, most in seen)
+    assert capfd.readouterr().out == ""
 
 
 def test_classes(classes_file):

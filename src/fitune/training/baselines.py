@@ -148,14 +148,19 @@ def _entities(
     import pycrfsuite
 
     crf: Any = pycrfsuite
-    trainer = crf.Trainer(algorithm="lbfgs", verbose=False)
+
+    class Trainer(crf.Trainer):
+        """Tells the listener of each iteration instead of printing."""
+
+        def message(self, message: str) -> None:
+            if self.logparser.feed(message) == "iteration" and listener:
+                listener(int(self.logparser.last_iteration["num"]), CRF_ITERATIONS)
+
+    trainer: Any = Trainer(algorithm="lbfgs")
     for example in train:
         kept, _nested = flatten(example.spans or ())
         trainer.append(list(_character_features(example.text)), spans_to_tags(kept, len(example.text), "BIO"))
     trainer.set_params({"c1": 0.1, "c2": 0.01, "max_iterations": CRF_ITERATIONS})
-    if listener:
-        trainer.on_iteration = lambda _log, info: listener(int(info["num"]), CRF_ITERATIONS)
-        trainer.verbose = True
     with tempfile.TemporaryDirectory(prefix="fitune-baseline-") as folder:
         path = str(Path(folder) / "crf")
         trainer.train(path)
