@@ -1,0 +1,119 @@
+"""Export: the same logits and scores, or nothing at all."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from fitune import Predictor
+from fitune.predicting import export
+from fitune.tasks import load, save
+from fitune.values import Refusal
+from tests.predicting.models import make_model, texts, write_gold
+
+pytest.importorskip("onnxruntime")
+
+
+@pytest.fixture(scope="module", params=["ner-softmax", "ner-crf", "classification"])
+def exported(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param)
+    task, _, head = request.param.partition("-")
+    model = make_model(folder, task=task, head=head or "softmax")
+    gold = write_gold(folder / "dev.jsonl", Predictor(model)(texts()))
+    return model, gold, *export(model, folder / "out", dev=str(gold))
+
+
+def test_the_exported_model_is_the_trained_one(exported):
+    model, _gold, folder, (comparison,) = exported
+    assert comparison.rows == 60
+    assert comparison.largest_logit_difference < 1e-4
+    assert comparison.rows_with_other_predictions == 0
+    assert comparison.exported_score == comparison.torch_score == 1.0
+    trained, through_onnx = Predictor(model), Predictor(folder)
+    assert through_onnx.engine == "onnx"
+    for a, b in zip(trained(texts(20)), through_onnx(texts(20)), strict=True):
+        assert (a.spans is None, a.labels) == (b.spans is None, b.labels)
+        assert [(s.start, s.end, s.label) for s in a.spans or ()] == [(s.start, s.end, s.label) for s in b.spans or ()]
+
+
+def test_the_folder_runs_without_torch(exported):
+    _model, _gold, folder, _comparisons = exported
+    forbid = "import sys; sys.modules['torch'] = None; sys.modules['transformers'] = None; "
+    run = f"sys.argv = ['example.py', '一二三']; exec(open({str(folder / 'example.py')!r}).read())"
+    code = forbid + f"__file__ = {str(folder / 'example.py')!r}; " + run
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "一二三" in done.stdout
+
+
+def test_the_card_tells_how_it_was_checked(exported):
+    _model, _gold, folder, _comparisons = exported
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert card.startswith("---\nlanguage: zh\n")
+    assert "Checked against the trained model" in card
+    assert "| onnx | 60 | 0 |" in card
+
+
+def test_a_damaged_export_is_refused(exported, tmp_path):
+    _model, _gold, folder, _comparisons = exported
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    content = (copy / "model.onnx").read_bytes()
+    (copy / "model.onnx").write_bytes(content[:-100])
+    with pytest.raises(Refusal, match="damaged"):
+        Predictor(copy)
+
+
+def ruin_for_int8(model):
+    """The same logits up to rounding, but one large weight per class leaves few int8 steps for the others."""
+    saved = load(model)
+    net = saved.learner.model
+    with torch.no_grad():
+        norm = net.bert.encoder.layer[-1].output.LayerNorm
+        norm.weight[0], norm.bias[0] = 0.0, 1.0
+        net.classifier.weight[:, 0] = 64.0
+        net.classifier.bias -= 64.0
+    save(model, saved.learner, saved.tokenizer, saved.settings)
+
+
+def test_int8_that_loses_too_much_is_refused_and_nothing_is_left(tmp_path):
+    model = make_model(tmp_path)
+    ruin_for_int8(model)
+    gold = write_gold(tmp_path / "dev.jsonl", Predictor(model)(texts()))
+    with pytest.raises(Refusal) as refused:
+        export(model, tmp_path / "out", int8=True, dev=str(gold))
+    assert refused.value.code == "FT714"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["dev.jsonl", "model", "vocab.txt"]
+    _folder, comparisons = export(model, tmp_path / "out", int8=True, dev=str(gold), max_drop=100)
+    assert comparisons[1].drop_points > 0.5
+
+
+def test_rows_to_compare_are_needed(tmp_path):
+    model = make_model(tmp_path)
+    with pytest.raises(Refusal, match="no labelled rows"):
+        export(model, tmp_path / "out")
+    unlabelled = tmp_path / "plain.txt"
+    unlabelled.write_text("一二三\n", encoding="utf-8")
+    with pytest.raises(Refusal, match="no labelled rows"):
+        export(model, tmp_path / "out", dev=str(unlabelled))
+
+
+def test_a_folder_with_something_else_is_not_overwritten(tmp_path):
+    model = make_model(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("mine")
+    with pytest.raises(Refusal, match="something else"):
+        export(model, tmp_path / "out", dev="whatever")
+    assert (tmp_path / "out" / "thesis.txt").read_text() == "mine"
+
+
+def test_the_settings_stay_those_of_the_model(exported):
+    model, _gold, folder, _comparisons = exported
+    before, after = (json.loads((f / "fitune.json").read_text(encoding="utf-8")) for f in (model, folder))
+    assert {k: v for k, v in before.items() if k != "files"} == {k: v for k, v in after.items() if k != "files"}
+    assert "model.onnx" in after["files"]
+    assert "model.safetensors" not in after["files"]
