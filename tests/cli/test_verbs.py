@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from fitune.runs import Run, read_job_toml
-from fitune.values import Fit, Job, Prediction, Span
+from fitune.values import Example, Fit, Job, Prediction, Span
 from tests.cli.conftest import Call, pretend_to_train
 
 
@@ -100,6 +101,40 @@ def test_predict_prints_json_on_a_pipe(command: Call, monkeypatch: pytest.Monkey
     assert first == {"text": "张三", "entities": [{"start": 0, "end": 1, "label": "A", "score": 0.5, "text": "张"}]}
     assert second["text"] == "x" * 5000
     assert command("predict", "r", "text", "-o", "out").code == 2
+
+
+class UpperCase:
+    """A Predictor that finds one entity in each text."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+
+    def stream(self, examples: Iterable[Example]) -> Iterator[Prediction]:
+        return (Prediction(e.text, labels=("B",), scores={"B": 1.0}, source=e.source) for e in examples)
+
+
+def test_predict_writes_the_format_that_came_in(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(monkeypatch, "predicting", Predictor=UpperCase)
+    Path("in.csv").write_text("text,label\n一,A\n,A\n二,A\n三,B\n", encoding="utf-8")
+    result = command("predict", "r", "in.csv", "-o", "out.csv")
+    assert result.code == 0, result.err
+    assert "in.csv:3: " in result.err
+    written = Path("out.csv").read_text(encoding="utf-8")
+    assert [line.split(",")[:2] for line in written.splitlines()[1:]] == [["一", "B"], ["二", "B"], ["三", "B"]]
+
+
+def test_check_counts_finds_and_repairs(command: Call) -> None:
+    rows = "".join(f"文本{n},{'AB'[n % 2]}\n" for n in range(20))
+    Path("a.csv").write_text(f"text,label\n{rows}文本0,A\n", encoding="utf-8")
+    result = command("check", "a.csv", "--fix", "fixed")
+    assert result.code == 0, result.err
+    assert "21 rows" in result.out
+    assert "FT101" in result.out
+    assert "a.csv:22" in result.out
+    assert len(Path("fixed/a.csv").read_text(encoding="utf-8").splitlines()) == 21
+    assert command("check", "a.csv", "--fix", ".").code == 2
+    found = json.loads(command("check", "a.csv", "--json").out)
+    assert [f["code"] for f in found["findings"]] == ["FT101"]
 
 
 def test_baseline(command: Call, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,12 +49,12 @@ def check_files(files: list[str], fix: str | None, model: str | None, as_json: b
     rows_by_split = {split: read(path, **reading) for split, path in splits.items()}
     encoder = None
     if model is not None:
-        from fitune.hf import load_tokenizer, make_encoder
+        from fitune.hf import load_tokenizer, make_encoder, resolve
 
-        encoder = make_encoder(load_tokenizer(model))
+        encoder = make_encoder(load_tokenizer(resolve(model).folder))
     found = check(rows_by_split, encoder)
     if as_json:
-        show_json({"findings": [finding.model_dump(mode="json") for finding in found.findings]})
+        show_json(found.model_dump(mode="json"))
     else:
         for split, rows in rows_by_split.items():
             show_rows(split, splits[split], rows)
@@ -108,7 +108,8 @@ def write_repaired(rows_by_split: dict[str, Any], paths: dict[str, str], folder:
             _("the originals lie in this folder"), where=folder, next_step=_("Name another folder after --fix.")
         )
     out.mkdir(parents=True, exist_ok=True)
-    for split, repaired in repair(rows_by_split).items():
+    for split, rows in rows_by_split.items():
+        repaired, changes = repair(rows)
         target = out / Path(paths[split]).name
-        write(target, repaired.examples, rows_by_split[split].format)
-        say(_("Repaired copy: {path}", path=target))
+        write(target, repaired.examples, rows.format)
+        say(_("Repaired copy: {path} ({count} changes)", path=target, count=len(changes)))

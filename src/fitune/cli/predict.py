@@ -1,5 +1,6 @@
 """``fitune predict``: a text, or a whole file, through a trained model."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -39,30 +40,31 @@ def predict_texts(run: str, texts: list[str], out: str | None, as_json: bool, re
     from fitune.predicting import Predictor
     from fitune.values import Refusal
 
-    rows = None
+    opened = None
     file = texts[0] if len(texts) == 1 else None
     if file is not None and file != "-" and _is_file(file):
-        from fitune.data import read
+        from fitune.data import stream
 
-        rows = read(file, **reading)
-    elif texts == ["-"]:
-        texts = [line.rstrip("\n") for line in sys.stdin if line.strip()]
+        opened = stream(file, labelled=False, **reading)
     elif out is not None:
         raise Refusal(_("there is no file of this name"), where=str(file), next_step=_("--out belongs to a file."))
+    elif texts == ["-"]:
+        texts = [line.rstrip("\n") for line in sys.stdin if line.strip()]
     predictor = Predictor(run)
-    items: Any = rows.examples if rows is not None else texts
-    predictions = predictor(items)
-    if out is not None and rows is not None:
+    predictions: Iterable[Any] = predictor(texts) if opened is None else predictor.stream(opened)
+    if out is not None and opened is not None:
         from fitune.data import write
 
-        write(Path(out), predictions, rows.format)
-        say(_("{rows} rows written to {path}", rows=len(rows.examples), path=out))
-        return
-    for prediction in predictions:
-        if as_json or not screen().is_terminal:
-            show_json(prediction.to_json())
-        else:
-            show_prediction(prediction)
+        write(Path(out), predictions, opened.format)
+        say(_("Written: {path}", path=out))
+    else:
+        for prediction in predictions:
+            if as_json or not screen().is_terminal:
+                show_json(prediction.to_json())
+            else:
+                show_prediction(prediction)
+    for skipped in opened.skipped if opened is not None else ():
+        sys.stderr.write(f"{skipped.source}: {skipped.reason}\n")
 
 
 def _is_file(text: str) -> bool:
