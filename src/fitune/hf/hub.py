@@ -16,6 +16,7 @@ import threading
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,8 @@ def local_folder(name: str) -> Path | None:
     own = own_folder(name)
     if own.is_dir() and not missing_files(own):
         return own
+    if find_spec("huggingface_hub") is None:
+        return None
     from huggingface_hub import try_to_load_from_cache
 
     for repository in dict.fromkeys((repository_of(name), name)):
@@ -134,6 +137,13 @@ def fetch(repository: str, endpoint: str) -> Path:
 
     Raises Unanswered when the endpoint does not deliver, Refusal when a file does not have the hash it should have.
     """
+    if find_spec("huggingface_hub") is None:
+        raise Refusal(
+            _("fetching a model needs the package {package}, which is not installed", package="huggingface-hub"),
+            where=repository,
+            next_step=_("Type: {command}", command='pip install "fitune[train]"'),
+            code="FT401",
+        )
     ask(repository, endpoint)
     folder = _download(repository, "config.json", endpoint, needed=True)
     assert folder is not None

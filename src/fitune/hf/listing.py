@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -55,18 +56,24 @@ def list_models() -> list[ListedModel]:
 
 def _other_folders() -> list[tuple[str, Path]]:
     """Complete encoders in fitune's model directory and in the Hugging Face cache, by the name to type."""
-    from huggingface_hub.constants import HF_HUB_CACHE
-
     own = [
         (path.name.replace("--", "/"), path)
         for path in sorted((cache_directory() / "models").glob("*"))
         if not path.name.startswith((".", f"{EMBEDDED}-"))
     ]
+    if find_spec("huggingface_hub") is None:
+        return _usable(own)
+    from huggingface_hub.constants import HF_HUB_CACHE
+
     cached = [
         (path.parent.parent.name.removeprefix("models--").replace("--", "/"), path)
         for path in sorted(Path(HF_HUB_CACHE).glob("models--*/snapshots/*"))
     ]
-    return [(name, path) for name, path in own + cached if not missing_files(path) and _is_encoder(path)]
+    return _usable(own + cached)
+
+
+def _usable(folders: list[tuple[str, Path]]) -> list[tuple[str, Path]]:
+    return [(name, path) for name, path in folders if not missing_files(path) and _is_encoder(path)]
 
 
 def _is_encoder(folder: Path) -> bool:
