@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
@@ -124,7 +124,7 @@ def from_words(words: list[str]) -> tuple[str, tuple[Span, ...]]:
     return text, tuple(Span(*entity) for entity in merged)
 
 
-def _write(path: Path, rows: list[tuple[str, str]] | list[tuple[str, tuple[Span, ...]]], task: str) -> None:
+def _write(path: Path, rows: Sequence[tuple[str, str | tuple[Span, ...]]], task: str) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         if task == "classification":
             writer = csv.writer(file)
