@@ -86,6 +86,8 @@ def show_rows(split: str, path: str, rows: Any) -> None:
     )
     names = ", ".join(rows.labels[:20])
     say(f"    {rows.task or '?'}: {names}{' …' if len(rows.labels) > 20 else ''}")
+    if format_.evidence:
+        say(f"    {format_.evidence}", "dim")
     for note in rows.notes:
         say(f"    {note}")
     for skipped in rows.skipped[:3]:

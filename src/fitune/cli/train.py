@@ -79,7 +79,8 @@ def run_job(job: Job, file: str, out: str | None, fit: Fit | None, report_to: st
         raise
     if run.evaluation is not None:
         show_scores(run.evaluation)
-    say(_("Model:  {path}", path=run.model_path))
+    if run.model_path.is_dir():
+        say(_("Model:  {path}", path=run.model_path))
     say(_("Report: {path}", path=write_report(run)))
     stopped = next((e for e in reversed(run.events()) if e.kind == "stopped"), None)
     if stopped is not None and (code := stopped.data.get("exit_code")):
