@@ -37,8 +37,9 @@ def add(app: typer.Typer) -> None:
         predictor = Predictor(run, engine=engine)
         predictor("预热")  # the first pass is slow: not for the first user
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        page, docs = f"{address}/", f"{address}/docs"
         say(_("Serving {run} ({engine}) at {address}", run=run, engine=predictor.engine, address=address))
-        say(_("Page: {page}   API: {docs}   stop with Ctrl-C", page=f"{address}/", docs=f"{address}/docs"))
+        say(_("Page: {page}   API: {docs}   stop with Ctrl-C", page=page, docs=docs))
         if token is not None and made_here:
             say(_("Token, demanded with every request: {token}", token=token))
         if not is_loopback(host):

@@ -126,11 +126,13 @@ def _write_and_compare(
 
 
 def _refuse_if_worse(comparison: Comparison, max_drop: float) -> None:
+    difference, score = f"{comparison.largest_logit_difference:.2g}", f"{comparison.exported_score:.4f}"
+    drop, most = f"{comparison.drop_points:.2f}", f"{max_drop:g}"
     if comparison.engine == "onnx" and comparison.largest_logit_difference > LOGIT_TOLERANCE:
         raise Refusal(
             _(
                 "the exported model is not the trained one: logits differ by {difference}",
-                difference=f"{comparison.largest_logit_difference:.2g}",
+                difference=difference,
             ),
             where=ENGINES["onnx"],
             next_step=_("Please report this with the versions that fitune doctor prints; nothing was exported."),
@@ -141,9 +143,9 @@ def _refuse_if_worse(comparison: Comparison, max_drop: float) -> None:
             _(
                 "int8 scores {metric} {score}, {drop} points less than the trained model; at most {most} are allowed",
                 metric=comparison.metric,
-                score=f"{comparison.exported_score:.4f}",
-                drop=f"{comparison.drop_points:.2f}",
-                most=f"{max_drop:g}",
+                score=score,
+                drop=drop,
+                most=most,
             ),
             where=ENGINES["onnx-int8"],
             next_step=_("Export without --int8, or accept the loss with --max-drop; nothing was exported."),
