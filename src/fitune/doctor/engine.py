@@ -43,7 +43,7 @@ def rank(pairs: Iterable[tuple[Rule, Symptom]], log: Log | None = None) -> tuple
 
     def key(pair: tuple[Rule, Symptom]) -> tuple[float, ...]:
         rule, seen = pair
-        fatal = 0.2 if log is not None and log.in_last_traceback(seen.line) else 0.0
+        fatal = 0.2 if log is not None and any(map(log.in_last_traceback, (seen.line, *seen.lines))) else 0.0
         return (_ORDER[seen.severity or rule.severity], -(seen.confidence + fatal), seen.line)
 
     return tuple(to_finding(rule, seen) for rule, seen in sorted(pairs, key=key))

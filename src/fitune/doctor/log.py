@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import codecs
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import pairwise
 
 from fitune.doctor.symptom import Severity, Symptom
 from fitune.machine import mask_secrets
@@ -68,6 +70,28 @@ def _visible(raw: str) -> Iterator[str]:
             yield part
 
 
+@cache
+def _compile(pattern: str, flags: int) -> re.Pattern[str]:
+    # The rules have more patterns than re's own cache has room for.
+    return re.compile(pattern, flags | re.MULTILINE)
+
+
+def _line_starts(text: str) -> list[int]:
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    return starts
+
+
+def _first_matches(compiled: list[re.Pattern[str]], text: str, starts: list[int]) -> dict[int, re.Match[str]]:
+    """Line index -> the first pattern's match in it."""
+    found: dict[int, re.Match[str]] = {}
+    for pattern in compiled:
+        for match in pattern.finditer(text):
+            found.setdefault(bisect_right(starts, match.start()) - 1, match)
+    return found
+
+
 class Log:
     """A normalised log. ``name`` stands in the evidence (``name:line``)."""
 
@@ -91,24 +115,42 @@ class Log:
 
     def find(self, *patterns: str, flags: int = re.IGNORECASE) -> list[Hit]:
         """All lines in which a pattern is found; where there is none, also across a line wrapped by a console."""
-        compiled = [re.compile(pattern, flags) for pattern in patterns]
-        hits = [
-            Hit(line, match, self.evidence(line))
-            for line in self.lines
-            if (match := next((m for p in compiled if (m := p.search(line.text))), None))
-        ]
-        return hits or list(self._find_wrapped(compiled))
+        compiled = [_compile(pattern, flags) for pattern in patterns]
+        found = _first_matches(compiled, self._joined, self._starts)
+        if found:
+            return [Hit(self.lines[i], match, self.evidence(self.lines[i])) for i, match in sorted(found.items())]
+        wrapped = _first_matches(compiled, self._wrapped_text, self._wrapped_starts)
+        hits: dict[int, Hit] = {}
+        for index, match in sorted(wrapped.items()):
+            line, whole = self._wrapped[index]
+            hits.setdefault(line.number, Hit(line, match, self.evidence(Line(line.number, whole))))
+        return list(hits.values())
 
-    def _find_wrapped(self, compiled: list[re.Pattern[str]]) -> Iterator[Hit]:
-        for first, second in zip(self.lines, self.lines[1:], strict=False):
-            if len(first.text) < 40 or first.text.startswith("  File "):
-                continue
-            for glue in ("", " "):
-                joined = first.text.rstrip() + glue + second.text.lstrip()
-                match = next((m for p in compiled if (m := p.search(joined))), None)
-                if match and match.start() < len(first.text):
-                    yield Hit(first, match, self.evidence(Line(first.number, joined)))
-                    break
+    @cached_property
+    def _joined(self) -> str:
+        return "\n".join(line.text for line in self.lines)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return _line_starts(self._joined)
+
+    @cached_property
+    def _wrapped(self) -> list[tuple[Line, str]]:
+        """Neighbouring lines as one, for consoles that break long lines, with and without a space."""
+        return [
+            (first, first.text.rstrip() + glue + second.text.lstrip())
+            for first, second in pairwise(self.lines)
+            if len(first.text) >= 40 and not first.text.startswith("  File ")
+            for glue in ("", " ")
+        ]
+
+    @cached_property
+    def _wrapped_text(self) -> str:
+        return "\n".join(whole for _first, whole in self._wrapped)
+
+    @cached_property
+    def _wrapped_starts(self) -> list[int]:
+        return _line_starts(self._wrapped_text)
 
     def has(self, *patterns: str) -> bool:
         """Whether one of the patterns is found."""
@@ -173,6 +215,7 @@ def symptom(
         evidence=tuple(shown),
         confidence=confidence,
         line=hits[0].line.number,
+        lines=tuple(hit.line.number for hit in hits),
         fixes=fixes,
         severity=severity,
         title=title,

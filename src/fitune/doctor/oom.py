@@ -17,7 +17,8 @@ _FIELDS = {
     "free": rf"(?:of which {_SIZE} is free|; {_SIZE} free;)",
     "allocated": rf"(?:{_SIZE} is allocated by PyTorch|; {_SIZE} already allocated)",
     "idle": rf"{_SIZE} is reserved by PyTorch but unallocated",
-    "reserved": rf"; {_SIZE} (?:reserved in total by PyTorch|cached)",
+    "reserved": rf"; {_SIZE} reserved in total by PyTorch",
+    "cached": rf"; {_SIZE} cached",
     "own": rf"this process has {_SIZE} memory in use",
 }
 _MESSAGE = r"(?:CUDA|HIP) out of memory|CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY|OutOfMemoryError"
@@ -111,6 +112,12 @@ def _growing(log: Log, number: int) -> bool:
     return len(sizes) >= 5 and all(a < b for a, b in pairwise(sizes))
 
 
+def _without_own(named: list[int], held_by_torch: int) -> list[int]:
+    """In a container a process does not know its own pid, and the message lists it among the others."""
+    own = [n for n in named if -(2**27) <= n - held_by_torch <= _CONTEXT_BYTES]
+    return [n for n in named if n != min(own)] if own else named
+
+
 def find_oom(log: Log) -> OutOfMemory | None:
     """The log's out-of-memory on a CUDA card; None when there is none."""
     hits = log.find(_MESSAGE)
@@ -127,7 +134,11 @@ def find_oom(log: Log) -> OutOfMemory | None:
         int(float(number) * _UNITS[unit])
         for number, unit in re.findall(rf"Process \d+ has {_SIZE} memory in use", text)
     ]
+    # Before PyTorch 1.4 "cached" was what is held beyond the allocated.
+    size["reserved"] = size["reserved"] or (size["allocated"] + size["cached"] if size["cached"] else 0)
     old_style = bool(size["reserved"])
+    if named and not size["own"]:
+        named = _without_own(named, size["allocated"] + size["idle"])
     idle = size["idle"] or (max(0, size["reserved"] - size["allocated"]) if old_style else 0)
     foreign = sum(named)
     if not named and size["own"]:

@@ -26,6 +26,8 @@ class Symptom:
     confidence: float = 0.9
     line: int = 0
     """Where it was seen first; 0: not in a line."""
+    lines: tuple[int, ...] = ()
+    """All lines of the log it was seen in."""
     title: str = ""
     """Empty: the page's title."""
     why: str = ""

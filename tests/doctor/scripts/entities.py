@@ -1,3 +1,4 @@
+# ruff: noqa
 import json
 
 from transformers import AutoModelForTokenClassification, AutoTokenizer, Trainer, TrainingArguments
@@ -11,10 +12,7 @@ id2label = {i: label for i, label in enumerate(labels)}
 label2id = {label: i for i, label in enumerate(labels)}
 
 model = AutoModelForTokenClassification.from_pretrained(
-    model_name,
-    num_labels=len(labels),
-    id2label=id2label,
-    label2id=label2id
+    model_name, num_labels=len(labels), id2label=id2label, label2id=label2id
 )
 
 
@@ -61,7 +59,7 @@ training_args = TrainingArguments(
     logging_steps=50,
     fp16=True,  # 混合精度
     remove_unused_columns=False,
-    report_to="none"
+    report_to="none",
 )
 
 trainer = Trainer(

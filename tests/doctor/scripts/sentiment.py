@@ -1,3 +1,4 @@
+# ruff: noqa
 import csv
 
 import torch
@@ -43,8 +44,8 @@ training_args = TrainingArguments(
 def compute_metrics(pred):
     labels = pred.label_ids
     preds = pred.predictions.argmax(-1)
-    precision, recall, f1, _ = precision_recall_fscore_support(labels, preds, average='binary')
-    return {'accuracy': accuracy_score(labels, preds), 'f1': f1, 'precision': precision, 'recall': recall}
+    precision, recall, f1, _ = precision_recall_fscore_support(labels, preds, average="binary")
+    return {"accuracy": accuracy_score(labels, preds), "f1": f1, "precision": precision, "recall": recall}
 
 
 trainer = Trainer(
@@ -52,7 +53,7 @@ trainer = Trainer(
     args=training_args,
     train_dataset=[tokenize(row) for row in train_rows],
     eval_dataset=[tokenize(row) for row in val_rows],
-    compute_metrics=compute_metrics
+    compute_metrics=compute_metrics,
 )
 trainer.train()
 trainer.save_model("./final-model")

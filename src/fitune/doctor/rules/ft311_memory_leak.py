@@ -52,6 +52,8 @@ def read(log: Log) -> Iterator[Symptom]:
         rising = len(sizes) >= 5 and all(a < b for a, b in pairwise(sizes))
         if rising and sizes[-1] > 1.5 * sizes[0] and (oom or sizes[-1] > 3 * sizes[0]):
             yield symptom(
-                [readings[0], readings[-1]], confidence=0.95 if oom else 0.7, severity=None if oom else "warning"
+                [readings[0], readings[-1], *(oom.hits[:1] if oom else [])],
+                confidence=0.95 if oom else 0.7,
+                severity=None if oom else "warning",
             )
             return

@@ -42,7 +42,12 @@ def read(log: Log) -> Iterator[Symptom]:
     hits = log.find(r"process just got forked, after parallelism has already been used|TOKENIZERS_PARALLELISM=\(?true")
     if not hits:
         return
-    hung = log.find(r"KeyboardInterrupt|Timeout(?:Error|Expired)?\b|timed out after|no output for|hang|卡住|futex_wait")
+    last = hits[-1].line.number
+    hung = [
+        hit
+        for hit in log.find(r"^\s*KeyboardInterrupt|futex_wait|卡住|no output for|\bhangs?\b")
+        if hit.line.number > last
+    ]
     if hung and not log.has(r"out of memory"):
         yield symptom(hits + hung[:1], confidence=0.85, severity="error")
     else:

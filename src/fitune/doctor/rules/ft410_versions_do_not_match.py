@@ -52,7 +52,7 @@ PATTERNS = (
     r"Failed to import transformers\.\S+ because of the following error",
     r"Descriptors can(?:no|')t be created directly",
     r"module '(?:torch|numpy|transformers|huggingface_hub|accelerate)\S*' has no attribute",
-    r"Keras 3, but this is not yet supported|requires accelerate\s*>=|`accelerate>=[\d.]+`",
+    r"Keras 3, but this is not yet supported",
     r"Disabling PyTorch because PyTorch >= [\d.]+ is required but found",
 )
 UNLESS = (r"ModuleNotFoundError: No module named '(?:torch|transformers|accelerate)'",)

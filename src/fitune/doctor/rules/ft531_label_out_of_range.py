@@ -30,7 +30,7 @@ huggingface/transformers#5611 ; pytorch/pytorch#1204
 
 from collections.abc import Iterator
 
-from fitune.doctor.log import Log, matches
+from fitune.doctor.log import Log, symptom
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
@@ -44,5 +44,6 @@ PATTERNS = (
 
 
 def read(log: Log) -> Iterator[Symptom]:
-    """A label number is outside the classes of the model, seen in a log."""
-    yield from matches(log, PATTERNS, confidence=0.98)
+    """The assertion or the index, with the late echo on the card."""
+    if hits := log.find(*PATTERNS):
+        yield symptom(hits + log.find(r"device-side assert triggered"), confidence=0.98)

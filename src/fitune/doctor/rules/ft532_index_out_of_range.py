@@ -30,7 +30,7 @@ huggingface/transformers#5611 ; #5228
 
 from collections.abc import Iterator
 
-from fitune.doctor.log import Log, matches
+from fitune.doctor.log import Log, symptom
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
@@ -42,5 +42,6 @@ PATTERNS = (
 
 
 def read(log: Log) -> Iterator[Symptom]:
-    """A token id or a position is outside the embedding, seen in a log."""
-    yield from matches(log, PATTERNS, confidence=0.95)
+    """The assertion or the index, with the late echo on the card."""
+    if hits := log.find(*PATTERNS):
+        yield symptom(hits + log.find(r"device-side assert triggered"), confidence=0.95)

@@ -40,7 +40,7 @@ PATTERNS = (
     r"does not appear to have (?:a file named|files named)",
     r"Error no file named",
     r"HFValidationError|Repo id must (?:be in the form|use alphanumeric)",
-    r"RepositoryNotFoundError|Repository Not Found for url|EntryNotFoundError|404 Client Error",
+    r"RepositoryNotFoundError|Repository Not Found for url|(?<!Local)EntryNotFoundError|404 Client Error",
     r"Can'?t load (?:tokenizer|the tokenizer|config|the configuration|the model|feature extractor"
     r"|weights) (?:for|of) '",
     r"Unable to load vocabulary from file",

@@ -1,0 +1,26 @@
+"""Nothing above a note on at least two hundred healthy logs and scripts."""
+
+from fitune.doctor import diagnose_log
+from fitune.doctor.diagnose import diagnose_script
+
+from . import healthy
+
+
+def loud(findings):
+    return [
+        (finding.code, finding.severity, finding.evidence[:1]) for finding in findings if finding.severity != "note"
+    ]
+
+
+def test_healthy_logs_give_no_warning():
+    wrong = {name: found for name, raw in healthy.logs() if (found := loud(diagnose_log(raw).findings))}
+    assert wrong == {}
+
+
+def test_healthy_scripts_give_no_warning():
+    wrong = {name: found for name, text in healthy.scripts() if (found := loud(diagnose_script(text).findings))}
+    assert wrong == {}
+
+
+def test_there_are_two_hundred():
+    assert len(list(healthy.logs())) + len(list(healthy.scripts())) >= 200
