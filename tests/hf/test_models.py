@@ -54,6 +54,20 @@ def test_the_user_overrules_case(folder):
     assert load_tokenizer(folder, lowercase=False).tokenize("iPhone") == ["[UNK]"]
 
 
+def test_lower_casing_of_any_fast_tokenizer_survives_saving(folder, tmp_path):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    vocabulary = {word: index for index, word in enumerate([*SPECIAL, "abc", "Pro", "中"])}
+    backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    other = tmp_path / "other"
+    transformers.PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]").save_pretrained(other)
+    (other / "config.json").write_text((folder / "config.json").read_text())
+    assert load_tokenizer(other).tokenize("ABC") == ["[UNK]"], "the vocabulary has capitals"
+    load_tokenizer(other, lowercase=True).save_pretrained(tmp_path / "saved")
+    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "saved").tokenize("ABC") == ["abc"]
+
+
 def test_case_is_kept_when_the_vocabulary_has_capitals(folder):
     with (folder / "vocab.txt").open("a", encoding="utf-8") as file:
         file.write("Pro\n")
