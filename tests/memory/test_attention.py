@@ -1,4 +1,4 @@
-"""The attention chooser against the written rules: the published table for BERT, and every rule over a grid of cases."""
+"""The attention chooser against the written rules: the table for BERT, and every rule over a grid of cases."""
 
 from itertools import product
 

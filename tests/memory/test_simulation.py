@@ -6,6 +6,7 @@ import tracemalloc
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint as recompute
 
 from fitune.memory import DataDependent, Semantics, Trace, VirtualCard, shadow, simulate
 from fitune.memory.optimizers import AdamW8bit, optimizer_for
@@ -123,10 +124,7 @@ def test_checkpointing_recomputes_under_the_same_rules() -> None:
             x = torch.empty(4096, 256, device="meta")
             with torch.autocast("cuda", dtype=torch.bfloat16):
                 for block in blocks:
-                    if checkpointed:
-                        x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
-                    else:
-                        x = block(x)
+                    x = recompute(block, x, use_reentrant=False) if checkpointed else block(x)
             x.float().sum().backward()
 
         trace = simulate(step, resident=[blocks], steps=2)
