@@ -37,7 +37,13 @@ def command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pyt
 
 
 def pretend_to_train(
-    job: Job, *, fit: Fit | None = None, run_directory: Path, report_to: str = "none", exit_code: int = 0
+    job: Job,
+    *,
+    fit: Fit | None = None,
+    run_directory: Path,
+    report_to: str = "none",
+    fresh: bool = False,
+    exit_code: int = 0,
 ) -> Run:
     """What training leaves behind, without training."""
     run = Run.create(run_directory, job)

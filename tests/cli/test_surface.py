@@ -12,7 +12,7 @@ READING = "format label-column multi-label no-multi-label task text-column text-
 OPTIONS = {
     "demo": "epochs folder model out rows task",
     "check": f"fix json model {READING}",
-    "train": "micro-batch out precision report-to",
+    "train": "fresh micro-batch out precision report-to",
     "init": "force out",
     "predict": "format json label-column out text-column text-pair-column",
     "report": "open",

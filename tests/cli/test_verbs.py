@@ -44,13 +44,16 @@ def test_train_gives_the_fit_and_takes_the_runs_exit_code(
 ) -> None:
     seen: list[Any] = []
 
-    def train(job: Job, *, fit: Fit | None, run_directory: Path, report_to: str) -> Run:
-        seen.append((fit, run_directory, report_to))
+    def train(job: Job, *, fit: Fit | None, run_directory: Path, report_to: str, fresh: bool) -> Run:
+        seen.append((fit, run_directory, report_to, fresh))
         return pretend_to_train(job, fit=fit, run_directory=run_directory, exit_code=130)
 
     stand_in(monkeypatch, "training", train=train)
-    assert command("train", str(data), "--micro-batch", "4", "--out", "here", "--report-to", "wandb").code == 130
-    assert seen == [(Fit(micro_batch=4), Path("here"), "wandb")]
+    assert (
+        command("train", str(data), "--micro-batch", "4", "--out", "here", "--report-to", "wandb", "--fresh").code
+        == 130
+    )
+    assert seen == [(Fit(micro_batch=4), Path("here"), "wandb", True)]
 
 
 def test_a_run_that_never_began_leaves_nothing(command: Call, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

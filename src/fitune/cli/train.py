@@ -28,11 +28,13 @@ def add(app: typer.Typer) -> None:
         report_to: Annotated[
             str, typer.Option(metavar="NAME", help=_("Tracker: tensorboard, swanlab, wandb or mlflow."))
         ] = "none",
+        fresh: Annotated[bool, typer.Option("--fresh", help=_("Begin anew, even where a run could go on."))] = False,
         given: Any = None,
     ) -> None:
         from fitune.cli.options import job_of
 
-        run_job(job_of(file, given), file, out, fit_of(micro_batch, precision), report_to)
+        job, fit = job_of(file, given), fit_of(micro_batch, precision)
+        run_job(job, file, out, fit, report_to=report_to, fresh=fresh)
 
     fields = [field for field in Job.model_fields if field != "train"]
     add_verb(app, "train", with_job_options(train, fields), _("Train on a file; the result is a run directory."))
@@ -56,7 +58,7 @@ def fit_of(micro_batch: int | None, precision: str | None) -> Fit | None:
         raise Refusal(str(first["msg"]), where=f"{name} {first['input']}") from None
 
 
-def run_job(job: Job, file: str, out: str | None, fit: Fit | None, report_to: str = "none") -> None:
+def run_job(job: Job, file: str, out: str | None, fit: Fit | None, **settings: Any) -> None:
     """Train with a live view; print scores and where everything lies; exit as the run's last event says."""
     from pathlib import Path
 
@@ -71,7 +73,7 @@ def run_job(job: Job, file: str, out: str | None, fit: Fit | None, report_to: st
         from fitune.training import train
 
         with shown_live(run, job.metric):
-            train(job, fit=fit, run_directory=directory, report_to=report_to)
+            train(job, fit=fit, run_directory=directory, **settings)
     except BaseException:
         # A directory made here for a run that never began is noise.
         if not out and directory.is_dir() and not any(directory.iterdir()):
