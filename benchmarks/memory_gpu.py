@@ -59,7 +59,7 @@ class Configuration:
 
 
 def configurations() -> list[Configuration]:
-    """72: three shapes, precisions and kernels, with the optimizers and checkpointing taking turns, on four card sizes."""
+    """72: three shapes, precisions and kernels on four card sizes; optimizers and checkpointing take turns."""
     shapes = [(16, 128), (4, 512), (16, 512)]
     turns = itertools.cycle(
         [("adamw_fused", 0), ("adamw_foreach", 0), ("adamw_fused", 1), ("sgd", 0), ("adamw_loop", 2)]
