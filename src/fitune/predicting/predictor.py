@@ -50,12 +50,12 @@ class Predictor:
         self._sweep: Sweep | None = None
 
     @overload
-    def __call__(self, texts: str, text_pairs: str | None = None) -> Prediction: ...
+    def __call__(self, texts: str, text_pairs: str | None = None, /) -> Prediction: ...
     @overload
     def __call__(
-        self, texts: list[str] | tuple[str, ...] | Sequence[Example], text_pairs: Sequence[str | None] | None = None
+        self, texts: list[str] | tuple[str, ...] | Sequence[Example], text_pairs: Sequence[str | None] | None = None, /
     ) -> list[Prediction]: ...
-    def __call__(self, texts: Any, text_pairs: Any = None) -> Prediction | list[Prediction]:
+    def __call__(self, texts: Any, text_pairs: Any = None, /) -> Prediction | list[Prediction]:
         """One prediction for one text, a list for a list, in its order.
 
         Raises:
