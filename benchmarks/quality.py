@@ -44,7 +44,9 @@ SETS = {
         "resume_ner/train.char.bmes", "resume_ner/dev.char.bmes", "resume_ner/test.char.bmes",
         "test", "f1", 93.2, "linear CRF",
     ),
-    "waimai": DataSet("waimai/train.csv", "waimai/dev.csv", "waimai/test.csv", "test", "accuracy", 90.4, "TF-IDF + SVM"),
+    "waimai": DataSet(
+        "waimai/train.csv", "waimai/dev.csv", "waimai/test.csv", "test", "accuracy", 90.4, "TF-IDF + SVM",
+    ),
     "cluener": DataSet("cluener2020/train.json", "cluener2020/dev.json", None, "dev", "f1", 71.0, "BiLSTM-CRF 70.8"),
     "weibo": DataSet(
         "weibo_ner/weiboNER_2nd_conll.train", "weibo_ner/weiboNER_2nd_conll.dev", "weibo_ner/weiboNER_2nd_conll.test",

@@ -168,12 +168,7 @@ def _assemble(
     char_starts, char_ends = np.zeros(len(sizes), np.int32), np.zeros(len(sizes), np.int32)
     full = np.flatnonzero(count)
     char_starts[full], char_ends[full] = first.starts[pieces.first[full]], first.ends[pieces.last[full] - 1]
-    dropped_example, dropped_position = aligned.dropped_text, aligned.dropped_position
-    if pairs is not None:
-        of_pair = np.array(pair_index, np.int32)[pairs.dropped_text]
-        behind_text = np.array([len(examples[i].text) for i in of_pair.tolist()], np.int32)
-        dropped_example = np.concatenate([dropped_example, of_pair])
-        dropped_position = np.concatenate([dropped_position, pairs.dropped_position + behind_text])
+    dropped_example, dropped_position = _dropped(examples, aligned, pairs, pair_index)
     windows_per_example = np.bincount(pieces.example, minlength=len(examples))
     windows = Windows(
         ids,
@@ -191,6 +186,20 @@ def _assemble(
     )
     _own(windows, pieces, first, body, is_pair)
     return windows
+
+
+def _dropped(
+    examples: Sequence[Example], aligned: Aligned, pairs: Aligned | None, pair_index: Sequence[int]
+) -> tuple[Ints, Ints]:
+    """Example and position of every dropped character; those of a pair are counted on behind its first text."""
+    if pairs is None:
+        return aligned.dropped_text, aligned.dropped_position
+    of_pair = np.array(pair_index, np.int32)[pairs.dropped_text]
+    behind_text = np.array([len(examples[i].text) for i in of_pair.tolist()], np.int32)
+    return (
+        np.concatenate([aligned.dropped_text, of_pair]),
+        np.concatenate([aligned.dropped_position, pairs.dropped_position + behind_text]),
+    )
 
 
 def _own(windows: Windows, pieces: Pieces, encoded: Encoded, body: Longs, is_pair: Bools) -> None:
