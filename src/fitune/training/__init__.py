@@ -6,6 +6,11 @@ from typing import TYPE_CHECKING, Any
 _FILE_OF = {
     "baseline": "baselines",
     "baseline_of": "baselines",
+    "AlreadyFinished": "resume",
+    "Choice": "resume",
+    "Saving": "saving",
+    "choose_run": "resume",
+    "is_finished": "resume",
     "resolve_defaults": "defaults",
     "train": "learning",
 }
@@ -17,6 +22,11 @@ if TYPE_CHECKING:
     from fitune.training.baselines import baseline_of as baseline_of
     from fitune.training.defaults import resolve_defaults as resolve_defaults
     from fitune.training.learning import train as train
+    from fitune.training.resume import AlreadyFinished as AlreadyFinished
+    from fitune.training.resume import Choice as Choice
+    from fitune.training.resume import choose_run as choose_run
+    from fitune.training.resume import is_finished as is_finished
+    from fitune.training.saving import Saving as Saving
 
 
 def __getattr__(name: str) -> Any:

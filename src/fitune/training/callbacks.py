@@ -119,27 +119,33 @@ class BestModel(TrainerCallback):
 
 @dataclass
 class Interrupts(TrainerCallback):
-    """Ctrl-C asks once: the running step ends, everything is saved. A second one stops at once.
+    """Ctrl-C, SIGTERM or SIGHUP asks once: the running step ends, everything is saved. A second one stops at once.
 
-    Used as a context manager around training; other reasons to stop (deadline, signals) set ``stop`` as well.
+    Used as a context manager around training; other reasons to stop (deadline, budget) set ``stop`` as well.
+    Exit codes are the shell's: 128 + the signal's number.
     """
 
     stop: Stop | None = None
-    _before: Any = field(default=None, repr=False)
+    _before: dict[int, Any] = field(default_factory=dict, repr=False)
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._asked)
+            for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+                number = getattr(signal, name, None)
+                # What nohup or a parent has chosen to ignore stays ignored.
+                if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._asked)
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
 
-    def _asked(self, _number: int, _frame: FrameType | None) -> None:
+    def _asked(self, number: int, _frame: FrameType | None) -> None:
         if self.stop is not None:
             raise KeyboardInterrupt
-        self.stop = Stop("interrupted", 130)
+        self.stop = Stop("interrupted", 128 + number)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_rest: Any) -> None:
         if self.stop is not None:

@@ -8,14 +8,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from fitune.checkpoint import Checkpoint, Lock, PassedOver, Store
 from fitune.hf import NonFiniteLoss, StepData, Trainer, training_arguments
-from fitune.runs import Run, new_run_directory, write_report
+from fitune.runs import Run, write_report
 from fitune.tasks import make_optimizer_of, save, settings_of
 from fitune.training.callbacks import LOGGED_POINTS, BestModel, Events, Interrupts, Listener, Stop, evaluation_steps
 from fitune.training.finishing import finish
 from fitune.training.preparing import Prepared, device_name, prepare, versions
+from fitune.training.resume import Choice, begin, choose_run
+from fitune.training.saving import Keeper, Saving, steps_left
 from fitune.training.splits import keep_split
 from fitune.values import Fit, Job
+
+LOCK = "lock"
+"""Name of the lock file in a run's directory."""
 
 
 def train(
@@ -26,35 +32,76 @@ def train(
     fresh: bool = False,
     listeners: Iterable[Listener] = (),
     report_to: str | list[str] = "none",
+    saving: Saving | None = None,
 ) -> Run:
     """Train a model and keep everything about it in a run's directory.
 
     Args:
         job: what to learn; open fields are chosen by the rules in ``training.defaults``.
         fit: how a step is laid out in memory; None: whole steps, in the precision that suits the hardware.
-        run_directory: where to; None: ``runs/<training file>-<n>``.
-        fresh: start anew even where a run of the same job could go on.
+        run_directory: where to; None: the unfinished run of this job and data under ``runs/``, else a new one. A run
+            that is there goes on from its newest good checkpoint when job and data are the same.
+        fresh: start anew; the run that is in ``run_directory`` is kept beside.
         listeners: called with every Event as it is written.
         report_to: trackers of the Hugging Face Trainer, such as "tensorboard".
+        saving: when the run saves itself, and when it must end.
 
     Returns:
         The Run. Its last Event, "stopped", tells why it ended and with which exit code.
 
     Raises:
-        Refusal: bad data, settings or model; a loss that is not finite (the run's directory holds what was kept).
+        AlreadyFinished: the same job on the same data is trained to its end (FT608).
+        Locked: another process works in this directory (FT603).
+        Refusal: bad data, settings or model; another run in the directory (FT604); a loss that is not
+            finite (the run's directory holds what was kept).
     """
+    choice = choose_run(job, run_directory, fresh=fresh)
+    if choice.set_aside is not None:
+        with Lock(choice.directory / LOCK):
+            begin(choice, job)
+    with Lock(choice.directory / LOCK):
+        if choice.set_aside is None:
+            begin(choice, job)
+        return _train_in(choice, job, fit, listeners, report_to, saving or Saving())
+
+
+def _train_in(
+    choice: Choice,
+    job: Job,
+    fit: Fit | None,
+    listeners: Iterable[Listener],
+    report_to: str | list[str],
+    saving: Saving,
+) -> Run:
+    """``train`` in a directory that is ours alone."""
+    run = Run(choice.directory)
+    store = Store(run.checkpoints_path)
+    store.sweep()
+    checkpoint = store.newest() if choice.kind == "goes_on" else None
+    if checkpoint is not None:
+        fit = fit or Fit.model_validate(checkpoint.state["facts"]["fit"])
     prepared = prepare(job, fit)
-    directory = Path(run_directory) if run_directory is not None else new_run_directory(job.train)
-    run = Run.create(directory, prepared.job)
+    if run.job_path.exists():
+        run.write_job(prepared.job)
+    else:
+        Run.create(run.directory, prepared.job)
     keep_split(run, prepared.splits, prepared.job.seed)
     try:
-        _fit(prepared, run, [run.append, *listeners], report_to)
+        _fit(prepared, run, [run.append, *listeners], report_to, saving, checkpoint, store.passed_over)
     finally:
         run.close()
     return run
 
 
-def _fit(prepared: Prepared, run: Run, listeners: list[Listener], report_to: str | list[str]) -> None:
+def _fit(
+    prepared: Prepared,
+    run: Run,
+    listeners: list[Listener],
+    report_to: str | list[str],
+    saving: Saving,
+    checkpoint: Checkpoint | None,
+    passed_over: list[PassedOver],
+) -> None:
     """Train, evaluate with the best model, write model, evaluation and report."""
     job = prepared.job
     begun = time.time()
@@ -63,7 +110,8 @@ def _fit(prepared: Prepared, run: Run, listeners: list[Listener], report_to: str
     events = Events(listeners, evaluation_steps(steps_per_epoch, steps_total), max(1, steps_total // LOGGED_POINTS))
     interrupts = Interrupts()
     best = BestModel(job.metric or "", job.patience, events, lambda metrics: _keep(prepared, run, metrics))
-    trainer = make_trainer(prepared, run, [events, best, interrupts], report_to, steps_total)
+    keeper = Keeper(run.checkpoints_path, saving, events, best, interrupts, {"fit": prepared.fit.model_dump()})
+    trainer = make_trainer(prepared, run, [events, best, interrupts, keeper], report_to, steps_total)
     events.trainer = trainer
     trainer.notice = lambda code, text: events.emit("warning", trainer.state, code=code, text=text)
     trainer.changed = lambda change: events.emit(
@@ -75,19 +123,23 @@ def _fit(prepared: Prepared, run: Run, listeners: list[Listener], report_to: str
     for finding in prepared.findings:
         if finding.severity != "note":
             events.emit("warning", trainer.state, code=finding.code, text=finding.title)
+    keeper.tell_start(trainer, checkpoint, passed_over)
     try:
-        with interrupts:
-            trainer.train()
-            if best.best_step is None:
+        with interrupts, keeper.attached(trainer, checkpoint) as resumed_from:
+            if checkpoint is None or steps_left(checkpoint, steps_total):
+                trainer.train(resume_from_checkpoint=resumed_from)
+            if best.best_step is None and interrupts.stop is None:
                 trainer.evaluate()
+            keeper.close()
     except NonFiniteLoss:
         events.emit("stopped", trainer.state, reason="failed", exit_code=NonFiniteLoss.exit_code)
         raise
     except KeyboardInterrupt:
         events.emit("stopped", trainer.state, reason="interrupted", exit_code=130)
         raise
-    finish(prepared, run, best, events, trainer, time.time() - begun)
     stop = interrupts.stop or Stop("early_stop" if best.stopped_early else "finished", 0)
+    if interrupts.stop is None:
+        finish(prepared, run, best, events, trainer, time.time() - begun)
     events.emit("stopped", trainer.state, reason=stop.reason, exit_code=stop.exit_code)
     write_report(run)
 
