@@ -1,7 +1,7 @@
 """Nothing above a note on at least two hundred healthy logs and scripts."""
 
 from fitune.doctor import diagnose_log
-from fitune.doctor.diagnose import diagnose_script
+from fitune.doctor.diagnosis import diagnose_script
 
 from . import healthy
 

@@ -13,7 +13,7 @@ from fitune.machine.cuda import (
     runs_cuda,
     wheels,
 )
-from fitune.machine.probe import probe
+from fitune.machine.probing import probe
 from fitune.machine.secrets import mask, mask_secrets
 from fitune.machine.values import Device, DeviceUser, Disk, Driver, Endpoint, Machine, TorchBuild
 

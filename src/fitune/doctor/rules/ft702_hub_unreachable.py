@@ -60,7 +60,7 @@ PATTERNS = (
         r"|Network is unreachable|由于目标计算机积极拒绝)"
     ),
 )
-GOES_ON = r"'train_runtime'|Saving model checkpoint|\{'(?:loss|eval_loss)'|Training completed"
+GOES_ON = r"'?loss'?\s*[:=：]|\bepoch\b|损失|it/s[\],]|Training completed|训练完成"
 
 
 def read(log: Log) -> Iterator[Symptom]:
@@ -72,7 +72,8 @@ def read(log: Log) -> Iterator[Symptom]:
     ]
     if not hits:
         return
-    over = log.has(GOES_ON) and not log.in_last_traceback(hits[-1].line.number)
+    last = hits[-1].line.number
+    over = log.has(GOES_ON) and not log.in_last_traceback(last)
     yield symptom(hits, confidence=0.5 if over else 0.92, severity="note" if over else None)
 
 
@@ -99,8 +100,10 @@ def examine(machine: Machine) -> Iterator[Symptom]:
         fix = Fix(
             safety="safe",
             text=_(
-                "neither hub nor mirrors answer: copy the model's folder here and give its path, or use "
-                "--model embedded"
+                
+                    "neither hub nor mirrors answer: copy the model's folder here and give its path, or use "
+                    "--model embedded"
+                
             ),
             command="fitune model import FOLDER",
         )
