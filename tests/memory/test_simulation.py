@@ -184,6 +184,19 @@ def test_a_value_that_decides_a_shape_is_refused_and_a_logged_loss_is_not() -> N
         simulate(lambda: lengths.max().item(), steps=1)
 
 
+@pytest.mark.parametrize("padded", [True, False])
+def test_numbers_are_finite_and_a_mask_says_whether_there_is_padding(padded: bool) -> None:
+    x = leaf(4, 4)
+    seen: list[bool] = []
+
+    def step() -> None:
+        mask = torch.empty(4, 4, dtype=torch.bool, device="meta")
+        seen.extend([bool(torch.isfinite(x).all()), bool(x.isnan().any()), bool(~x.isinf().any()), bool(mask.all())])
+
+    simulate(step, resident=[x], steps=1, semantics=Semantics(padded=padded))
+    assert seen == [True, False, True, not padded]
+
+
 def test_pytorch_is_left_as_it_was() -> None:
     before = torch.autocast.__init__, torch.clear_autocast_cache, nn.functional.has_torch_function
     with pytest.raises(ZeroDivisionError):

@@ -5,6 +5,7 @@ casts; softmax in one kernel with its cast; older PyTorch's habits. Source of th
 ``aten/src/ATen/autocast_mode.h``.
 """
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -149,6 +150,7 @@ class CudaRules(TorchFunctionMode):
         super().__init__()
         self.semantics = semantics
         self._casts: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._truth: dict[int, tuple[weakref.ref[torch.Tensor], bool]] = {}
 
     def clear_casts(self) -> None:
         """Leaving the outermost autocast region drops the cached weight casts."""
@@ -163,6 +165,8 @@ class CudaRules(TorchFunctionMode):
             return func(*args, **kwargs)
         if name in ("__bool__", "item", "__float__") and args and args[0].device.type == "meta":
             return self._value(args[0])
+        if name in _TRUTHS:
+            return self._remember(name, args, func(*args, **kwargs))
         if not self.semantics.cuda:
             if name == "scaled_dot_product_attention":
                 return self._attention_on_cpu(*args, **kwargs)
@@ -275,14 +279,31 @@ class CudaRules(TorchFunctionMode):
     def _value(self, x: torch.Tensor) -> Any:
         """What a meta tensor "holds" when the step asks.
 
-        A boolean is whether the batch has no padding; a float (a loss to log, a norm) is 1. An integer would decide a
+        A boolean that comes from a test for finite values says that they are finite; any other is taken for a mask and
+        says whether the batch has no padding; a float (a loss to log, a norm) is 1. An integer would decide a
         shape: it is refused.
         """
         if x.dtype == torch.bool:
-            return not self.semantics.padded
+            known = self._known(x)
+            return not self.semantics.padded if known is None else known
         if x.is_floating_point() and x.numel() == 1:
             return 1.0
         raise DataDependent(f"the step reads the value of a tensor of {tuple(x.shape)} {x.dtype}")
+
+    def _known(self, x: Any) -> bool | None:
+        reference, value = self._truth.get(id(x), (None, None))
+        return value if reference is not None and reference() is x else None
+
+    def _remember(self, name: str, args: tuple[Any, ...], result: Any) -> Any:
+        """Numbers are finite in a simulation: follow that through all, any and not."""
+        value = _TRUTHS[name]
+        if value is None and args:
+            value = self._known(args[0])
+            if value is not None and name in ("logical_not", "__invert__"):
+                value = not value
+        if value is not None and isinstance(result, torch.Tensor):
+            self._truth[id(result)] = (weakref.ref(result), value)
+        return result
 
     # Casts -----------------------------------------------------------------------------------------------------------
 
@@ -310,6 +331,11 @@ class DataDependent(Exception):
     """The step decides by a value that only a real run has."""
 
 
+_TRUTHS: dict[str, bool | None] = {
+    **{"isfinite": True, "isnan": False, "isinf": False},
+    **dict.fromkeys(("all", "any", "logical_not", "__invert__")),
+}
+"""What a test says of finite values; None: what its input says."""
 _HANDLED = frozenset(["dropout", "softmax", "log_softmax", "cross_entropy_loss", "scaled_dot_product_attention"])
 
 

@@ -129,6 +129,8 @@ class Tracer(TorchDispatchMode):
             self._settle()
             self._workspace()
         outputs = func(*args, **kwargs)
+        if name == "native_layer_norm" and not self.trace.semantics.cuda:
+            outputs = _with_the_cpus_statistics(outputs, args)
         self._book.settle()
         self._op = name
         self._phase_now = ""
@@ -187,6 +189,14 @@ class Tracer(TorchDispatchMode):
             moved = sum(t.numel() * t.element_size() for t in read) + sum(t.numel() * t.element_size() for t in made)
         dtype = _dtype_name(made[0].dtype) if made else "float32"
         self.trace.ops.append(Op(name, self._phase(), dtype, flops, moved))
+
+
+def _with_the_cpus_statistics(outputs: Any, args: tuple[Any, ...]) -> Any:
+    """The CPU keeps mean and deviation in the input's dtype (fp32 when the weights are), CUDA and meta in fp32."""
+    x, weight = args[0], args[2]
+    if x.dtype == outputs[1].dtype or (weight is not None and weight.dtype != x.dtype):
+        return outputs
+    return (outputs[0], *(torch.empty_like(part, dtype=x.dtype) for part in outputs[1:]))
 
 
 def _dtype_name(dtype: torch.dtype) -> str:
