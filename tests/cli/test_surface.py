@@ -18,6 +18,9 @@ OPTIONS = {
     "report": "open",
     "baseline": f"dev dev-fraction json seed test {READING}",
     "models": "json",
+    "serve": "engine host port queue timeout token-file",
+    "export": "dev int8 max-drop out to",
+    "push": "dry-run hub public to",
 }
 JOB = {field.replace("_", "-") for field in Job.model_fields if field != "train"} | {
     "no-lowercase",

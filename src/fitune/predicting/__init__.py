@@ -12,6 +12,8 @@ _FILE_OF = {
     "create_app": "service",
     "export": "export",
     "is_loopback": "serving",
+    "pack": "pushing",
+    "push": "pushing",
     "serve": "serving",
 }
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from fitune.predicting.engines import ENGINES as ENGINES
     from fitune.predicting.export import export as export
     from fitune.predicting.predictor import Predictor as Predictor
+    from fitune.predicting.pushing import pack as pack
+    from fitune.predicting.pushing import push as push
     from fitune.predicting.service import Limits as Limits
     from fitune.predicting.service import create_app as create_app
     from fitune.predicting.serving import choose_token as choose_token
