@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from fitune.data import tags_to_spans
 from fitune.tasks.metrics import ClassMetrics, EntityMetrics, MultiLabelMetrics
 from fitune.values import Span
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 TYPES = ("PER", "LOC", "ORG")
 

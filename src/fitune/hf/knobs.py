@@ -11,7 +11,7 @@ from torch import nn
 from fitune.messages import _
 from fitune.values import Fit, Job, Refusal
 
-ATTENTION = {"eager": "eager", "sdpa": "sdpa", "flash": "flash_attention_2", "packed": "sdpa"}
+ATTENTION: dict[str, Any] = {"eager": "eager", "sdpa": "sdpa", "flash": "flash_attention_2", "packed": "sdpa"}
 """Fit.attention -> transformers' name."""
 
 

@@ -164,7 +164,7 @@ class Trainer(transformers.Trainer):
             overflow = torch.zeros((), device=result.loss.device)
             inverse = torch.full((), 1.0 / self.loss_scale, device=result.loss.device)
             gradients = [p.grad for p in parameters if p.grad is not None]
-            torch._amp_foreach_non_finite_check_and_unscale_(gradients, overflow, inverse)
+            torch._amp_foreach_non_finite_check_and_unscale_(gradients, overflow, inverse)  # pyright: ignore
             if not overflow.item() and torch.isfinite(result.loss):
                 self._good_steps += 1
                 if self._good_steps % STEPS_TO_DOUBLE == 0:
@@ -201,8 +201,8 @@ class Trainer(transformers.Trainer):
         order = EpochOrder(data, seed, rank=self.args.process_index, ranks=self.args.world_size)
         return EpochLoader(data, order, self.args.train_batch_size)
 
-    def get_batch_samples(self, epoch_iterator: Any, num_batches: int, *rest: Any) -> tuple[list[Any], Any]:
-        """No counting here: a step knows its own weight. (``rest``: the device, since 4.49.)"""
+    def get_batch_samples(self, epoch_iterator: Any, num_batches: int, device: Any = None) -> tuple[list[Any], Any]:
+        """No counting here: a step knows its own weight."""
         batches: list[Any] = []
         for _index in range(num_batches):
             if (batch := next(epoch_iterator, None)) is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -39,8 +39,8 @@ class ClassificationTask:
     """Multi-label: one per class; empty: 0.5."""
     pairs: bool = False
     """The texts come in pairs."""
-    name = "classification"
-    head: Literal["softmax"] = "softmax"
+    name: ClassVar[Literal["classification"]] = "classification"
+    head: ClassVar[Literal["softmax"]] = "softmax"
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -116,10 +116,10 @@ def _score(
         tags_T[at] = found.numpy()[present]
         if scores_T is not None and scores is not None:
             scores_T[at] = scores.numpy()[present]
-    losses = np.bincount(data.windows.example, losses_W, len(data))
+    losses = np.bincount(data.windows.example, losses_W, len(data)).astype(np.float64)
     if isinstance(task, NerTask):
         return Scored(task.predict(data, tags_T, scores_T), losses, None)
-    probabilities = task.probabilities(logits_W, data.windows.example)
+    probabilities = task.probabilities(logits_W, data.windows.example.astype(np.int64))
     return Scored(task.predict(data, probabilities), losses, probabilities)
 
 

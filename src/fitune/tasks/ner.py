@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -34,10 +34,10 @@ class NerTask:
     head: Literal["softmax", "crf"] = "softmax"
     max_length: int | None = None
     """Window in tokens; None: what the model takes."""
-    name = "ner"
-    multi_label = False
-    metric_names = (*NER_METRICS, "loss")
-    default_metric = "f1"
+    name: ClassVar[Literal["ner"]] = "ner"
+    multi_label: ClassVar[bool] = False
+    metric_names: ClassVar[tuple[str, ...]] = (*NER_METRICS, "loss")
+    default_metric: ClassVar[str] = "f1"
 
     @property
     def classes(self) -> tuple[str, ...]:

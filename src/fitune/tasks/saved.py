@@ -104,7 +104,8 @@ def save(folder: str | Path, learner: Learner, tokenizer: Any, settings: ModelSe
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
     with no_bars():
-        learner.model.save_pretrained(aside)
+        model: Any = learner.model
+        model.save_pretrained(aside)
     tokenizer.save_pretrained(aside)
     if learner.crf is not None:
         save_file(
