@@ -19,6 +19,7 @@ _FILE_OF = {
     "embedded_folder": "embedded",
     "embedded_is_here": "embedded",
     "Resolved": "hub",
+    "local_folder": "hub",
     "resolve": "hub",
     "KNOWN": "known",
     "KnownModel": "known",
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from fitune.hf.embedded import embedded_folder as embedded_folder
     from fitune.hf.embedded import embedded_is_here as embedded_is_here
     from fitune.hf.hub import Resolved as Resolved
+    from fitune.hf.hub import local_folder as local_folder
     from fitune.hf.hub import resolve as resolve
     from fitune.hf.knobs import ATTENTION as ATTENTION
     from fitune.hf.knobs import apply_fit as apply_fit
