@@ -141,7 +141,7 @@ def test_check_counts_finds_and_repairs(command: Call) -> None:
 
 
 def test_baseline(command: Call, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in(monkeypatch, "training", baseline=lambda job: {"dev": {"f1": 0.5}})
+    stand_in(monkeypatch, "training", baseline=lambda job, _watch: {"dev": {"f1": 0.5}})
     assert "50.00" in command("baseline", str(data)).out
     assert json.loads(command("baseline", str(data), "--json").out) == {"dev": {"f1": 0.5}}
 
