@@ -12,10 +12,15 @@ READING = "format label-column multi-label no-multi-label task text-column text-
 OPTIONS = {
     "demo": "epochs folder model out rows task",
     "check": f"fix json model {READING}",
-    "train": "fresh micro-batch out precision report-to",
+    "train": "deadline detach fresh max-hours micro-batch out precision report-to",
+    "plan": "allow card explain json out prices",
+    "cards": "json mine",
     "init": "force out",
     "predict": "format json label-column out text-column text-pair-column",
     "report": "open",
+    "runs": "",
+    "attach": "",
+    "stop": "wait-minutes",
     "baseline": f"dev dev-fraction json seed test {READING}",
     "models": "json",
     "serve": "engine host port queue timeout token-file",
@@ -43,7 +48,7 @@ def test_the_verbs_are_those_of_the_table(command: Call) -> None:
 
 @pytest.mark.parametrize("verb", OPTIONS)
 def test_options_of(command: Call, verb: str) -> None:
-    expected = set(OPTIONS[verb].split()) | (JOB if verb in ("train", "init") else set())
+    expected = set(OPTIONS[verb].split()) | (JOB if verb in ("train", "init", "plan") else set())
     assert options_in(command(verb, "--help").out) == expected
 
 

@@ -13,7 +13,24 @@ from fitune.cli.guard import guarded
 from fitune.messages import _
 
 # In the order of the help: one file of this folder each.
-VERBS = ("demo", "check", "train", "init", "predict", "report", "baseline", "models", "serve", "export")
+VERBS = (
+    "demo",
+    "check",
+    "plan",
+    "train",
+    "init",
+    "predict",
+    "report",
+    "runs",
+    "attach",
+    "stop",
+    "baseline",
+    "models",
+    "cards",
+    "serve",
+    "export",
+    "push",
+)
 
 
 class _Command(TyperCommand):

@@ -29,12 +29,22 @@ def add(app: typer.Typer) -> None:
             str, typer.Option(metavar="NAME", help=_("Tracker: tensorboard, swanlab, wandb or mlflow."))
         ] = "none",
         fresh: Annotated[bool, typer.Option("--fresh", help=_("Begin anew, even where a run could go on."))] = False,
+        deadline: Annotated[
+            str | None, typer.Option(metavar="TIME", help=_("Save and stop then: 08:30, 2026-01-31T08:30, +90m, +8h."))
+        ] = None,
+        max_hours: Annotated[
+            float | None, typer.Option(metavar="H", min=0, help=_("Save and stop after so many hours."))
+        ] = None,
+        detach: Annotated[
+            bool, typer.Option("--detach", help=_("Go on after this terminal is closed; see fitune attach."))
+        ] = False,
         given: Any = None,
     ) -> None:
         from fitune.cli.options import job_of
 
         job, fit = job_of(file, given), fit_of(micro_batch, precision)
-        run_job(job, file, out, fit, report_to=report_to, fresh=fresh)
+        saving = saving_of(deadline, max_hours)
+        run_job(job, file, out, fit, detach=detach, fresh=fresh, report_to=report_to, saving=saving)
 
     fields = [field for field in Job.model_fields if field != "train"]
     add_verb(app, "train", with_job_options(train, fields), _("Train on a file; the result is a run directory."))
@@ -58,26 +68,70 @@ def fit_of(micro_batch: int | None, precision: str | None) -> Fit | None:
         raise Refusal(str(first["msg"]), where=f"{name} {first['input']}") from None
 
 
-def run_job(job: Job, file: str, out: str | None, fit: Fit | None, **settings: Any) -> None:
+def saving_of(deadline: str | None, max_hours: float | None) -> dict[str, Any]:
+    """When the run must end, as fields of ``training.Saving``."""
+    from fitune.cli.running import when_of
+
+    ends: dict[str, Any] = {}
+    if deadline is not None:
+        ends["deadline"] = when_of(deadline)
+    if max_hours is not None:
+        ends["most_seconds"] = 3600 * max_hours
+    return ends
+
+
+def run_job(
+    job: Job,
+    file: str,
+    out: str | None,
+    fit: Fit | None,
+    *,
+    detach: bool = False,
+    fresh: bool = False,
+    saving: dict[str, Any] | None = None,
+    **settings: Any,
+) -> None:
     """Train with a live view; print scores and where everything lies; exit as the run's last event says."""
     from pathlib import Path
 
     from fitune.cli.progress import shown_live
     from fitune.cli.render import say, show_scores
-    from fitune.runs import Run, new_run_directory, write_report
+    from fitune.runs import Run, write_report
+    from fitune.training import choose_run
 
-    directory = Path(out) if out else new_run_directory(Path(file).parent if Path(file).name == "job.toml" else file)
+    name = Path(file).resolve().parent if Path(file).name == "job.toml" else file
+    choice = choose_run(job, out, fresh=fresh, name=name)
+    directory, run = choice.directory, Run(choice.directory)
     say(_("Run directory: {path}", path=directory))
-    run = Run(directory)
+    if choice.kind == "goes_on":
+        say(_("Going on with this run; to begin anew, add --fresh."))
+    if detach:
+        from fitune.cli.running import start_detached
+
+        log = run.log_path if choice.set_aside is None else directory.with_name(f"{directory.name}.log")
+        pid = start_detached(directory, log)
+        say(_("At work in the background (process {pid}).", pid=pid))
+        say(_("Watch it: fitune attach {path}   Stop it: fitune stop {path}", path=directory))
+        return
     try:
-        from fitune.training import train
+        from fitune.training import Saving, train
 
         with shown_live(run, job.metric):
-            train(job, fit=fit, run_directory=directory, **settings)
+            train(
+                job,
+                fit=fit,
+                run_directory=directory,
+                fresh=fresh and out is not None,
+                saving=Saving(**(saving or {})),
+                **settings,
+            )
     except BaseException:
         # A directory made here for a run that never began is noise.
-        if not out and directory.is_dir() and not any(directory.iterdir()):
-            directory.rmdir()
+        if not out and directory.is_dir() and not run.job_path.exists():
+            for left in ("identity.json", "lock.guard"):
+                (directory / left).unlink(missing_ok=True)
+            if not any(directory.iterdir()):
+                directory.rmdir()
         raise
     if run.evaluation is not None:
         show_scores(run.evaluation)
