@@ -127,7 +127,7 @@ MACHINES: dict[str, Expected] = {
             console_encoding="cp936",
             file_encoding="cp936",
         ),
-        (("FT401", "problem"), ("FT413", "warning"), ("FT313", "note")),
+        (("FT408", "problem"), ("FT413", "warning"), ("FT313", "note")),
         CU126,
         1,
     ),
@@ -189,12 +189,12 @@ MACHINES: dict[str, Expected] = {
     ),
     "no torch, driver 550": Expected(
         machine(driver=driver("550.90.07", (12, 4)), torch=TorchBuild(state="missing"), packages={}),
-        (("FT408", "problem"),),
+        (("FT401", "problem"),),
         CU126,
         1,
     ),
     "no torch, no card": Expected(
-        machine(**NO_CARD, torch=TorchBuild(state="missing")), (("FT408", "problem"), ("FT412", "note")), CPU, 1
+        machine(**NO_CARD, torch=TorchBuild(state="missing")), (("FT401", "problem"), ("FT412", "note")), CPU, 1
     ),
     "torch aborts on import": Expected(
         machine(torch=TorchBuild(state="crashed", exit_code=-6, error="terminate called after throwing")),

@@ -139,15 +139,20 @@ _PAIR = re.compile(
 
 
 def history_of_log(log: Log) -> History:
-    """The course of a training from a Trainer's dictionaries or ``name: value`` lines."""
-    history = History(log.name)
+    """The course of the last training in a log, from a Trainer's dictionaries or ``name: value`` lines."""
+    history, ended = History(log.name), False
     for line in log.lines:
         if "loss" not in line.text.lower() and "eval_" not in line.text:
             continue
         pairs = {name.lower(): value for name, value in _PAIR.findall(line.text)}
         if "train_runtime" in pairs:
+            ended = True
             continue
-        epoch = _number(pairs["epoch"]) if "epoch" in pairs else None
+        told = re.search(r"\bepoch\b\W{0,4}(\d+(?:\.\d+)?)", line.text, re.IGNORECASE)
+        epoch = float(told[1]) if told else None
+        before = history.losses[-1].epoch if history.losses else None
+        if pairs and (ended or (epoch is not None and before is not None and epoch < before - 0.5)):
+            history, ended = History(log.name), False  # another training in the same log: the last one counts
         for name, text in pairs.items():
             value = _number(text)
             if value is None:

@@ -1,0 +1,28 @@
+"""A step has no label at all
+
+## What it says
+
+Every label of the step is -100.
+
+## Why
+
+The collator or the data gives nothing to learn from.
+
+## How to know
+
+The message names the step; the run's events.jsonl holds all of them.
+
+## How to fix
+
+Look at the labels that your collator gives.
+
+## How safe
+
+Safe: nothing was learned from it.
+
+## Sources
+
+fitune: hf/trainer
+"""
+
+SEVERITY = "error"
