@@ -181,7 +181,10 @@ def test_a_value_that_decides_a_shape_is_refused_and_a_logged_loss_is_not() -> N
     simulate(lambda: float(x.sum()) + x.sum().item(), resident=[x], steps=1)
     lengths = torch.empty(4, dtype=torch.long, device="meta")
     with pytest.raises(DataDependent):
-        simulate(lambda: lengths.max().item(), steps=1)
+        simulate(lambda: int(lengths.max()), steps=1)
+    read: list[int] = []
+    simulate(lambda: read.append(int(lengths.max())), steps=1, semantics=Semantics(read_integer=512))
+    assert read == [512]
 
 
 @pytest.mark.parametrize("padded", [True, False])

@@ -163,7 +163,7 @@ class CudaRules(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name == "__get__":
             return func(*args, **kwargs)
-        if name in ("__bool__", "item", "__float__") and args and args[0].device.type == "meta":
+        if name in _READS and args and args[0].device.type == "meta":
             return self._value(args[0])
         if name in _TRUTHS:
             return self._remember(name, args, func(*args, **kwargs))
@@ -280,14 +280,16 @@ class CudaRules(TorchFunctionMode):
         """What a meta tensor "holds" when the step asks.
 
         A boolean that comes from a test for finite values says that they are finite; any other is taken for a mask and
-        says whether the batch has no padding; a float (a loss to log, a norm) is 1. An integer would decide a
-        shape: it is refused.
+        says whether the batch has no padding; a float (a loss to log, a norm) is 1. An integer may decide a
+        shape: it is ``Semantics.read_integer`` or refused.
         """
         if x.dtype == torch.bool:
             known = self._known(x)
             return not self.semantics.padded if known is None else known
         if x.is_floating_point() and x.numel() == 1:
             return 1.0
+        if not x.is_floating_point() and x.numel() == 1 and self.semantics.read_integer is not None:
+            return self.semantics.read_integer
         raise DataDependent(f"the step reads the value of a tensor of {tuple(x.shape)} {x.dtype}")
 
     def _known(self, x: Any) -> bool | None:
@@ -331,6 +333,7 @@ class DataDependent(Exception):
     """The step decides by a value that only a real run has."""
 
 
+_READS = frozenset(("__bool__", "__float__", "__index__", "__int__", "item", "tolist"))
 _TRUTHS: dict[str, bool | None] = {
     **{"isfinite": True, "isnan": False, "isinf": False},
     **dict.fromkeys(("all", "any", "logical_not", "__invert__")),

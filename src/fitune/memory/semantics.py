@@ -21,6 +21,9 @@ class Semantics:
     """sm version of the card: decides the attention kernel and the size of cuBLAS' workspace."""
     padded: bool = True
     """Whether the batch contains padding: without any, transformers drops the attention mask."""
+    read_integer: int | None = None
+    """What an integer is that the step reads off a tensor; give the padded length where a CRF asks for its longest row.
+    None: such a step is refused with ``DataDependent``."""
     cuda: bool = True
     """False: the CPU's own rules (unfused dropout, its attention kernel), to compare with a ``VirtualCard`` run."""
 

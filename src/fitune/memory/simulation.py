@@ -95,6 +95,14 @@ def _as_on_cuda(semantics: Semantics) -> Generator[CudaRules]:
             rules.clear_casts()
 
         swap(torch, "clear_autocast_cache", clear_both)
+        module_of = torch.get_device_module
+
+        def module_or_host(device: Any = None) -> Any:
+            """torch has no module for meta: a step that asks (for its random state) is given the host's."""
+            on_meta = device is not None and torch.device(device).type == "meta"
+            return torch.cpu if on_meta else module_of(device)
+
+        swap(torch, "get_device_module", module_or_host)
         yield rules
 
 
