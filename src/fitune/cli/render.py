@@ -54,7 +54,9 @@ def table(rows: Sequence[Sequence[str]], head: Sequence[str], *, right: Sequence
         grid.add_row(*(Text(cell) for cell in row))
     console = screen()
     # On a pipe nothing knows how wide the reader is: lines are never broken there.
-    console.print(grid, width=None if console.is_terminal else 10_000, soft_wrap=False, crop=False)
+    if not console.is_terminal:
+        console = Console(width=10_000, markup=False, emoji=False, highlight=False)
+    console.print(grid, soft_wrap=False, crop=False)
 
 
 def show_scores(evaluation: Evaluation) -> None:
