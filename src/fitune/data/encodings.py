@@ -221,5 +221,5 @@ def _undecodable(path: Path, name: str, bad: int) -> Refusal:
         ),
         where=f"{path}:{line}",
         next_step=_("Save the file as UTF-8, for example: iconv -f GB18030 -t UTF-8 {path} > fixed.txt", path=path),
-        code="FT101",
+        code="FT191",
     )

@@ -144,7 +144,7 @@ def stream(
             _("the file is for {found}, not {task}: {evidence}", found=found.task, task=task, evidence=found.evidence),
             where=str(place),
             next_step=_("Leave out --task, or name the format with --format"),
-            code="FT104",
+            code="FT199",
         )
     return Stream(place, found, _valid(examples, tally) if checked else examples, tally)
 
@@ -177,7 +177,7 @@ def write(path: str | os.PathLike[str], items: Iterable[Example | Prediction], f
             _("the encoding {encoding} has no {character}", encoding=format.encoding, character=character),
             where=str(place),
             next_step=_("Choose an output file that ends in .jsonl"),
-            code="FT105",
+            code="FT198",
         ) from None
     finally:
         aside.unlink(missing_ok=True)
@@ -219,14 +219,14 @@ def _check_file(path: Path) -> None:
             next_step=_("Check its permissions: ls -l {path}", path=path),
         ) from None
     if not head:
-        raise Refusal(_("the file is empty"), where=str(path), next_step=_("Name a file with rows in it"), code="FT102")
+        raise Refusal(_("the file is empty"), where=str(path), next_step=_("Name a file with rows in it"), code="FT192")
     for signature, name, command in _SIGNATURES:
         if head.startswith(signature):
             raise Refusal(
                 _("this is a {kind} archive", kind=name),
                 where=str(path),
                 next_step=_("Unpack it first: {command} {path}", command=command, path=path),
-                code="FT102",
+                code="FT192",
             )
 
 
@@ -254,7 +254,7 @@ def _text_format(name: str) -> TextFormat:
         _("there is no format {name}", name=repr(name)),
         where="--format",
         next_step=_("Formats: {names}", names=_names()),
-        code="FT104",
+        code="FT199",
     )
 
 
@@ -267,7 +267,7 @@ def _not_that_format(path: Path, name: str) -> Refusal:
         _("the file does not look like the format {name}", name=name),
         where=str(path),
         next_step=_("Leave out --format to let fitune recognise it"),
-        code="FT104",
+        code="FT199",
     )
 
 
@@ -289,7 +289,7 @@ def _recognize(sample: Sample, name: str | None) -> tuple[Format, TextFormat]:
         _("no format was recognised"),
         where=str(sample.path),
         next_step=_("Name it with --format: {names}", names=_names()),
-        code="FT104",
+        code="FT199",
     )
 
 
@@ -305,7 +305,7 @@ def _json_without_text(sample: Sample) -> Refusal | None:
         step = _("Check the first lines; or read it line by line with --format text")
     else:
         return None
-    return Refusal(told, where=f"{sample.path}:1", next_step=step, code="FT102")
+    return Refusal(told, where=f"{sample.path}:1", next_step=step, code="FT192")
 
 
 def _with_options(format: Format, options: str) -> Format:
@@ -342,7 +342,7 @@ def _nothing_read(opened: Stream) -> Refusal:
         else _("the file holds no rows")
     )
     step = _("It was taken for: {evidence}. Overrule with --format", evidence=opened.format.evidence)
-    return Refusal(found, where=where, next_step=step, code="FT102")
+    return Refusal(found, where=where, next_step=step, code="FT192")
 
 
 def _labels(examples: list[Example], format: Format) -> tuple[str, ...]:

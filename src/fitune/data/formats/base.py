@@ -74,7 +74,7 @@ def not_expressible(item: Example | Prediction, format_name: str, what: str) -> 
         _("the format {format} cannot hold {what}: {text}", format=format_name, what=what, text=repr(item.text[:60])),
         where=str(item.source or ""),
         next_step=_("Choose an output file that ends in .jsonl"),
-        code="FT105",
+        code="FT198",
     )
 
 

@@ -29,7 +29,7 @@ def _need(module: str, path: Path) -> Any:
             _("this file needs the package {module}, which is not installed", module=module.partition(".")[0]),
             where=str(path),
             next_step='pip install "fitune[excel]"',
-            code="FT102",
+            code="FT192",
         ) from None
 
 
@@ -42,7 +42,7 @@ def _unreadable(path: Path, kind: str, error: Exception) -> Refusal:
         ),
         where=str(path),
         next_step=_("Open it where it was made and save it again, or as CSV"),
-        code="FT102",
+        code="FT192",
     )
 
 
@@ -90,7 +90,7 @@ def _recognize(path: Path, columns: Columns, rows: Iterator[Row], name: str) -> 
             _("no column holds texts; the columns are: {known}", known=", ".join(head)),
             where=f"{path}:1",
             next_step=_("Name it with {option}", option="--text-column"),
-            code="FT103",
+            code="FT195",
         )
     details: dict[str, Any] = {"header": header, "width": len(head), "text": layout.text}
     details.update(text_pair=layout.text_pair, label=layout.label)
@@ -181,7 +181,7 @@ def _write_excel(path: Path, items: Iterable[Example | Prediction], format: Form
             _("an Excel cell cannot hold the control characters of this text: {text}", text=repr(str(error)[:60])),
             where=str(path),
             next_step=_("Choose an output file that ends in .jsonl"),
-            code="FT105",
+            code="FT198",
         ) from None
     book.save(path)
 

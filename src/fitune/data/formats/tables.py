@@ -138,7 +138,7 @@ def _asked(name: str | None, header: Sequence[str] | None, width: int, path: Pat
         _("there is no column {name}; the columns are: {known}", name=repr(name), known=known),
         where=f"{path}:1",
         next_step=_("Name one of them with {option}, or give its number, counted from 1", option=option),
-        code="FT103",
+        code="FT195",
     )
 
 
