@@ -109,13 +109,13 @@ def attend(
         query, key, value = (F.pad(x, (0, 8 - width % 8)) for x in (query, key, value))
         scale = 1 / math.sqrt(width) if scale is None else scale
     if grouped:
-        # The meta kernel wants equal heads; the kernel itself keeps the grouped ones, which are what autograd saves.
-        key, value = (_grouped_view(x, query) for x in (key, value))
+        # The meta kernel wants equal heads. The real one keeps the grouped heads: here key and value are overstated.
+        key, value = (_repeated_heads(x, query) for x in (key, value))
     out = _aten._scaled_dot_product_flash_attention(query, key, value, dropout, causal, False, scale=scale)[0]
     return out[..., :width]
 
 
-def _grouped_view(x: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
+def _repeated_heads(x: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
     times = query.size(-3) // x.size(-3)
     wide = x.unsqueeze(-3).expand(*x.shape[:-2], times, *x.shape[-2:])
     return wide.flatten(-4, -3)
