@@ -44,6 +44,7 @@ def pretend_to_train(
     report_to: str = "none",
     fresh: bool = False,
     exit_code: int = 0,
+    **_settings: object,
 ) -> Run:
     """What training leaves behind, without training."""
     run = Run.create(run_directory, job)

@@ -44,7 +44,9 @@ def test_train_gives_the_fit_and_takes_the_runs_exit_code(
 ) -> None:
     seen: list[Any] = []
 
-    def train(job: Job, *, fit: Fit | None, run_directory: Path, report_to: str, fresh: bool) -> Run:
+    def train(
+        job: Job, *, fit: Fit | None, run_directory: Path, report_to: str, fresh: bool, **_settings: object
+    ) -> Run:
         seen.append((fit, run_directory, report_to, fresh))
         return pretend_to_train(job, fit=fit, run_directory=run_directory, exit_code=130)
 

@@ -114,6 +114,7 @@ def run_job(
         say(_("Watch it: fitune attach {path}   Stop it: fitune stop {path}", path=directory))
         return
     try:
+        from fitune.cli.planned import plan_beside
         from fitune.training import Saving, train
 
         with shown_live(run, job.metric):
@@ -123,6 +124,7 @@ def run_job(
                 run_directory=directory,
                 fresh=fresh and out is not None,
                 saving=Saving(**(saving or {})),
+                listeners=[plan_beside(directory)],
                 **settings,
             )
     except BaseException:
