@@ -36,6 +36,7 @@ class View:
         if event.kind == "started":
             total = data.get("steps_total")
             self._total = total if isinstance(total, int) else None
+            self._metric = data.get("metric") or self._metric
             parts = [str(data[key]) for key in ("device", "precision") if data.get(key)]
             say(_("Training: {total} steps at most, on {where}", total=self._total or "?", where=" ".join(parts)))
         elif event.kind == "step":

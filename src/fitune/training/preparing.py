@@ -78,12 +78,15 @@ def check_metric(job: Job, task: Task) -> None:
 
 
 def choose_fit(fit: Fit | None, device: Any) -> tuple[Fit, str]:
-    """The Fit as given, or one for this device; with the reason for its precision."""
-    if fit is not None:
-        return fit, _("as asked for")
-    precision, reason = choose_precision(device)
-    tokens = CPU_MICRO_BATCH_TOKENS if device.type == "cpu" else None
-    return Fit(precision=precision, micro_batch_tokens=tokens), reason
+    """``fit`` with what it leaves open chosen for this device, and the reason for its precision."""
+    given = set() if fit is None else fit.model_fields_set
+    chosen: dict[str, Any] = {}
+    reason = _("as asked for")
+    if "precision" not in given:
+        chosen["precision"], reason = choose_precision(device)
+    if device.type == "cpu" and not given & {"micro_batch", "micro_batch_tokens"}:
+        chosen["micro_batch_tokens"] = CPU_MICRO_BATCH_TOKENS
+    return (fit or Fit()).model_copy(update=chosen), reason
 
 
 def versions() -> dict[str, str]:
