@@ -6,6 +6,7 @@ import pytest
 from fitune.catalog import card_of, cards, offers
 from fitune.planning import usable_bytes
 from fitune.planning.money import price_of
+from fitune.planning.outcome import MARGIN_BYTES, MARGIN_SHARE
 from fitune.planning.planner import plan_here
 from fitune.planning.searching import Search, demand, fidelity_of, ladder, precision_of
 from fitune.planning.timing import LOW, pass_seconds
@@ -21,8 +22,9 @@ def search() -> Search:
     return small.search()
 
 
-def sized(memory_bytes: int, card: Card = T4) -> Card:
-    return card.model_copy(update={"memory_bytes": memory_bytes})
+def with_usable(usable: int) -> Card:
+    """A T4 of which a plan may take so much."""
+    return T4.model_copy(update={"memory_bytes": int((usable + MARGIN_BYTES) / (1 - MARGIN_SHARE)) + 1})
 
 
 def test_the_whole_catalogue_needs_few_traces(search: Search) -> None:
@@ -45,15 +47,18 @@ def test_the_whole_catalogue_needs_few_traces(search: Search) -> None:
 
 def test_a_smaller_card_gets_a_leaner_fit_and_reasons(search: Search) -> None:
     whole = search.predict(Fit(precision="fp16"), T4).peak_bytes
-    lean = search.leanest("exact", T4.model_copy(update={"compute_capability": (6, 1)})).peak_bytes
-    plans = [plan_here(small.job(), [sized(size)], search=search) for size in (whole * 2, whole, lean * 3 // 4)]
-    assert plans[0].plans[0].estimate
-    tight = plans[1].plans[0]
-    assert tight.estimate
-    assert tight.estimate.predicted_peak_bytes <= usable_bytes(tight.card)
-    assert any("usable" in rejected.reason for rejected in tight.rejected)
-    assert not plans[2].plans
-    assert plans[2].unfit[0].rejected
+    roomy, tight, tiny = (
+        plan_here(small.job(), [with_usable(size)], search=search) for size in (2 * whole, whole - 1, 300 << 20)
+    )
+    assert roomy.plans[0].estimate
+    assert roomy.plans[0].fit.micro_batch_tokens is None
+    plan = tight.plans[0]
+    assert plan.estimate
+    assert plan.estimate.predicted_peak_bytes <= usable_bytes(plan.card) < whole
+    assert plan.fit.micro_batch_tokens is not None
+    assert f"needs {whole / 2**30:.1f} GiB" in plan.rejected[0].reason
+    assert not tiny.plans
+    assert [r.fidelity for r in tiny.unfit[0].rejected][-1] == Fidelity.DIFFERENT
 
 
 def test_levels_change_as_little_as_they_can() -> None:

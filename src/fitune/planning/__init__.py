@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _FILE_OF = {
-    "Explanation": "planner",
-    "Planning": "planner",
-    "Unfit": "planner",
+    "Explanation": "outcome",
+    "Planning": "outcome",
+    "Unfit": "outcome",
     "estimate": "child",
     "explain": "child",
     "nothing_fits": "child",
@@ -18,7 +18,7 @@ _FILE_OF = {
     "plan_all": "child",
     "price_of": "money",
     "past_corrections": "past",
-    "usable_bytes": "searching",
+    "usable_bytes": "outcome",
 }
 
 __all__ = sorted(_FILE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from fitune.planning.child import plan as plan
     from fitune.planning.child import plan_all as plan_all
     from fitune.planning.money import price_of as price_of
+    from fitune.planning.outcome import Explanation as Explanation
+    from fitune.planning.outcome import Planning as Planning
+    from fitune.planning.outcome import Unfit as Unfit
+    from fitune.planning.outcome import usable_bytes as usable_bytes
     from fitune.planning.past import past_corrections as past_corrections
-    from fitune.planning.planner import Explanation as Explanation
-    from fitune.planning.planner import Planning as Planning
-    from fitune.planning.planner import Unfit as Unfit
-    from fitune.planning.searching import usable_bytes as usable_bytes
 
 
 def __getattr__(name: str) -> Any:

@@ -14,9 +14,8 @@ from fitune.messages import _, language, set_language
 from fitune.values import Card, Fit, Job, Offer, Plan, Refusal
 
 if TYPE_CHECKING:
+    from fitune.planning.outcome import Allow, Explanation, Planning
     from fitune.planning.past import Correction
-    from fitune.planning.planner import Explanation, Planning
-    from fitune.planning.searching import Allow
 
 TIME_LIMIT_SECONDS = 1800
 
@@ -66,7 +65,7 @@ def plan_all(
     corrections: Mapping[str, Correction] | None = None,
 ) -> Planning:
     """Plans of ``job`` for every card of the catalogue (or ``cards``): ``.plans``, cheapest first, and ``.unfit``."""
-    from fitune.planning.planner import Planning
+    from fitune.planning.outcome import Planning
 
     return Planning.model_validate(_ask(_request("plan", job, cards, allow, offers, corrections)))
 
@@ -80,7 +79,7 @@ def explain(
     corrections: Mapping[str, Correction] | None = None,
 ) -> Explanation:
     """The plan of one card with a picture of its memory, the largest tensors, and the change that makes it fit."""
-    from fitune.planning.planner import Explanation
+    from fitune.planning.outcome import Explanation
 
     wanted = card_of(card) if isinstance(card, str) else card
     return Explanation.model_validate(_ask(_request("explain", job, [wanted], allow, offers, corrections)))

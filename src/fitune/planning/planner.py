@@ -9,61 +9,13 @@ import numpy as np
 from fitune.messages import _
 from fitune.planning.models import MetaLoader, config_of
 from fitune.planning.money import with_price
+from fitune.planning.outcome import Explanation, LargeTensor, Lengths, Planning, Unfit, usable_bytes
 from fitune.planning.past import NEAR_HIGH, NEAR_LOW, Correction
-from fitune.planning.searching import Allow, Candidate, Search, fidelity_of, usable_bytes
+from fitune.planning.searching import Allow, Candidate, Search, fidelity_of
 from fitune.planning.workload import Workload, read_workload
-from fitune.values import Card, Estimate, Fidelity, Fit, Job, Offer, Plan, RejectedFit
-from fitune.values.base import Value
+from fitune.values import Card, Estimate, Fidelity, Fit, Job, Offer, Plan
 
 CPU_MICRO_BATCH_TOKENS = 512
-
-
-class Unfit(Value):
-    """A card on which nothing fits."""
-
-    card: Card
-    rejected: tuple[RejectedFit, ...]
-
-
-class Lengths(Value):
-    """The windows of the training rows."""
-
-    rows: int
-    windows: int
-    longest: int
-    mean: float
-    most_in_95_percent: int
-    basis: str
-    """``tokenizer``, ``characters`` (one token each: no tokenizer was at hand) or ``fixed``."""
-
-
-class Planning(Value):
-    """Plans of one job, cheapest first, then fastest first."""
-
-    plans: tuple[Plan, ...]
-    unfit: tuple[Unfit, ...]
-    lengths: Lengths
-    notes: tuple[str, ...] = ()
-    """What the reader should know of how this was found, in their language."""
-
-
-class LargeTensor(Value):
-    """A tensor alive at the peak."""
-
-    size_bytes: int
-    module: str
-    op: str
-    dtype: str
-    phase: str
-
-
-class Explanation(Value):
-    """One card's plan in detail."""
-
-    planning: Planning
-    timeline_svg: str
-    largest: tuple[LargeTensor, ...]
-    cheapest_change: str
 
 
 def search_for(job: Job, workload: Workload | None = None) -> tuple[Search, list[str]]:

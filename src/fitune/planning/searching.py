@@ -10,26 +10,18 @@ from typing import Literal
 from fitune.messages import _
 from fitune.microbatch import Budget
 from fitune.planning.models import MetaLoader
+from fitune.planning.outcome import Allow, usable_bytes
 from fitune.planning.template import Template, crf_bytes, trace_template
 from fitune.planning.timing import Seconds, epoch_seconds
 from fitune.planning.workload import Shape, Workload, shapes_of
 from fitune.values import FIDELITY, Card, Fidelity, Fit, RejectedFit
 
-Allow = Literal["exact", "rounding", "different"]
-
-MARGIN_SHARE, MARGIN_BYTES = 0.03, 100 << 20
-"""Kept free of every card: more than the spread of a context, and room for what no simulation knows."""
 BUDGETS = (16384, 8192, 4096, 2048, 1024, 512)
 """Tokens per micro-batch that are tried besides the whole step and a single window."""
 REPLAYED_STEPS, REPLAYED_PASSES = 8, 48
 """Steps of different shapes that a prediction replays, and the most passes in them: fragmentation is part of it."""
 LOOKED_AT_STEPS = 20_000
 """Steps of the epochs' real order that are searched for the heaviest micro-batch."""
-
-
-def usable_bytes(card: Card) -> int:
-    """What a plan may take of a card, context included: all but 3 % and 100 MiB."""
-    return max(0, int(card.memory_bytes * (1 - MARGIN_SHARE)) - MARGIN_BYTES)
 
 
 def fidelity_of(fit: Fit) -> Fidelity:
