@@ -30,6 +30,9 @@ VERBS = (
     "serve",
     "export",
     "push",
+    "doctor",
+    "diagnose",
+    "explain",
 )
 
 

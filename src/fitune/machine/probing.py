@@ -71,7 +71,7 @@ def probe(
     waiting: dict[str, Future[dict[str, Any]]] = {name: pool.submit(ask) for name, ask in probes.items()}
     for name, future in waiting.items():
         try:
-            found.update(future.result(timeout=torch_limit_seconds + 5))
+            found.update(future.result(timeout=3 * torch_limit_seconds + 5))
         except FutureTimeout:
             missing.append(f"{name}: no answer")
         except Exception as error:  # noqa: BLE001  a doctor must outlive every organ that fails; the reason is kept

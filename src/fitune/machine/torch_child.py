@@ -45,6 +45,33 @@ def _answers(output: bytes | None) -> dict[str, Any]:
     return dict(json.loads(line.removeprefix(_MARK)) for line in lines if line.startswith(_MARK))
 
 
+def _is_working(pid: int, limit_seconds: float) -> bool:
+    """Whether a child has used the processor: on a loaded machine a healthy torch is slow, a hanging one is idle."""
+    import psutil
+
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error:
+        return False
+    return times.user + times.system > max(0.3, 0.02 * limit_seconds)
+
+
+def _wait(child: subprocess.Popen[bytes], limit_seconds: float) -> tuple[bytes, str, int | None]:
+    """(output, error text, exit code); exit code None: it hung. A child that works gets three times the limit."""
+    try:
+        output, errors = child.communicate(timeout=limit_seconds)
+    except subprocess.TimeoutExpired:
+        try:
+            if not _is_working(child.pid, limit_seconds):
+                raise
+            output, errors = child.communicate(timeout=2 * limit_seconds)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            output, _errors = child.communicate()
+            return output, f"no answer within {limit_seconds:g} s", None
+    return output, errors.decode("utf-8", "replace").strip(), child.returncode
+
+
 def ask_torch(limit_seconds: float = 20.0, python: str = sys.executable) -> tuple[TorchBuild, str]:
     """What torch says of itself, and what ``import transformers`` says when it fails ("" when it works or is absent).
 
@@ -52,16 +79,11 @@ def ask_torch(limit_seconds: float = 20.0, python: str = sys.executable) -> tupl
     """
     started = time.monotonic()
     command = [python, "-c", _ASK]
-    output: bytes | None
     try:
-        done = subprocess.run(
-            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=limit_seconds, check=False
-        )
-        output, error_text, exit_code = done.stdout, done.stderr.decode("utf-8", "replace").strip(), done.returncode
-    except subprocess.TimeoutExpired as expired:
-        output, error_text, exit_code = expired.stdout, f"no answer within {limit_seconds:g} s", None
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except OSError as caught:
         return TorchBuild(state="failed", error=str(caught)), ""
+    output, error_text, exit_code = _wait(child, limit_seconds)
     seconds = round(time.monotonic() - started, 2)
     told = _answers(output)
     if "torch" in told:
