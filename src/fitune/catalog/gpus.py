@@ -16,7 +16,7 @@ from fitune.values import Card, Refusal
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
 GIB = 1 << 30
 

@@ -124,9 +124,7 @@ def explain_here(
             module=storage.module or "-",
             op=storage.op,
             phase=storage.phase,
-            shape=f"{storage.dtype} {'x'.join(map(str, storage.shape))}"
-            if storage.phase == "resident"
-            else storage.dtype,
+            dtype=storage.dtype,
         )
         for storage, size in replayed.peak_alive[:10]
     )

@@ -150,8 +150,7 @@ class Search:
 
     def of(self, workload: Workload) -> Search:
         """The same model with another workload: a trace holds for every batch and length."""
-        sizes = {"layers": self.layers, "segments": self._segments}
-        return Search(workload, self._loader, **sizes, templates=self._templates)
+        return Search(workload, self._loader, layers=self.layers, segments=self._segments, templates=self._templates)
 
     @property
     def traces(self) -> int:

