@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from fitune.catalog import card_of
+from fitune.cli.train import fit_of
 from fitune.planning import Explanation, Planning, Unfit, child
 from fitune.planning.outcome import LargeTensor, Lengths
-from fitune.values import Estimate, Fidelity, Fit, Job, Plan, RejectedFit
+from fitune.values import Estimate, Fidelity, Fit, Job, Plan, Refusal, RejectedFit
 from tests.cli.conftest import Call
 
 GIB = 1 << 30
@@ -94,6 +95,16 @@ def test_explain_draws_and_names_the_largest(command: Call, data: str) -> None:
 def test_json_is_whole(command: Call, data: str) -> None:
     plain = json.loads(command("plan", data, "--json").out)
     assert [plan["card"]["id"] for plan in plain["plans"]] == ["t4", "a10g"]
+
+
+def test_train_takes_the_fit_of_a_plan(command: Call, data: str) -> None:
+    Path("plan.json").write_text(command("plan", data, "--card", "t4", "--json").out, encoding="utf-8")
+    assert fit_of(None, None, "plan.json") == Fit(precision="fp16", micro_batch_tokens=2048)
+    assert fit_of(None, "fp32", "plan.json") == Fit(micro_batch_tokens=2048)
+    Path("plans.json").write_text(command("plan", data, "--json").out, encoding="utf-8")
+    for wrong in ("plans.json", "nothing.json", data):
+        with pytest.raises(Refusal):
+            fit_of(None, None, wrong)
 
 
 def test_wrong_words_are_refused(command: Call, data: str) -> None:

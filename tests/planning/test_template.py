@@ -46,7 +46,7 @@ def directly(fit: Fit, steps: list[list[tuple[int, int]]]) -> int:
     [
         (Fit(), True),
         (Fit(precision="fp16"), False),
-        (Fit(precision="bf16", checkpoint_every=1), True),
+        (Fit(precision="fp16", checkpoint_every=1), True),
     ],
     ids=lambda value: str(getattr(value, "precision", value)),
 )

@@ -72,6 +72,29 @@ def plan_job(job: Job, card: str | None, allow: str, prices: str | None, picture
         show_explanation(explanation, picture)
 
 
+def planned_fit(path: str) -> Fit:
+    """The Fit in what ``fitune plan --card ID --json`` wrote, or in a run's plan.json.
+
+    Raises:
+        Refusal: no plan stands there, or plans for several cards.
+    """
+    import json
+    from pathlib import Path
+
+    from fitune.values import Refusal
+
+    next_step = _("Write one: fitune plan FILE --card ID --json > plan.json")
+    try:
+        plain = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        plans = plain.get("plans", [plain])
+        fits = [Fit.model_validate(plan["fit"]) for plan in plans]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Refusal(_("no plan can be read: {error}", error=error), where=path, next_step=next_step) from None
+    if len(fits) != 1:
+        raise Refusal(_("it holds {count} plans", count=len(fits)), where=path, next_step=next_step)
+    return fits[0]
+
+
 def own_cards() -> list[Card]:
     """The cards of this machine: catalogue figures with the memory that this very device has."""
     from fitune.catalog import match_device

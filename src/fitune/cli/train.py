@@ -25,6 +25,10 @@ def add(app: typer.Typer) -> None:
         precision: Annotated[
             str | None, typer.Option(metavar="fp32|fp16|bf16", help=_("Chosen from the hardware by default."))
         ] = None,
+        plan: Annotated[
+            str | None,
+            typer.Option(metavar="FILE", help=_("Train as planned: what fitune plan --card ID --json wrote.")),
+        ] = None,
         report_to: Annotated[
             str, typer.Option(metavar="NAME", help=_("Tracker: tensorboard, swanlab, wandb or mlflow."))
         ] = "none",
@@ -42,7 +46,7 @@ def add(app: typer.Typer) -> None:
     ) -> None:
         from fitune.cli.options import job_of
 
-        job, fit = job_of(file, given), fit_of(micro_batch, precision)
+        job, fit = job_of(file, given), fit_of(micro_batch, precision, plan)
         saving = saving_of(deadline, max_hours)
         run_job(job, file, out, fit, detach=detach, fresh=fresh, report_to=report_to, saving=saving)
 
@@ -50,18 +54,23 @@ def add(app: typer.Typer) -> None:
     add_verb(app, "train", with_job_options(train, fields), _("Train on a file; the result is a run directory."))
 
 
-def fit_of(micro_batch: int | None, precision: str | None) -> Fit | None:
-    """The memory choices that were typed; None: none were."""
+def fit_of(micro_batch: int | None, precision: str | None, plan: str | None = None) -> Fit | None:
+    """The memory choices of a plan and those that were typed, which win; None: there are none."""
     from pydantic import ValidationError
 
     from fitune.values import Refusal
 
     settings = {"micro_batch": micro_batch, "precision": precision}
     typed = {name: value for name, value in settings.items() if value is not None}
-    if not typed:
+    planned: dict[str, Any] = {}
+    if plan is not None:
+        from fitune.cli.plan import planned_fit
+
+        planned = planned_fit(plan).model_dump()
+    if not typed and plan is None:
         return None
     try:
-        return Fit.model_validate(typed)
+        return Fit.model_validate({**planned, **typed})
     except ValidationError as error:
         first = error.errors()[0]
         name = "--" + str(first["loc"][0]).replace("_", "-")

@@ -121,7 +121,7 @@ def explain_here(
     largest = tuple(
         LargeTensor(
             size_bytes=size,
-            module=storage.module or "-",
+            module=storage.module or (_("optimizer state") if storage.phase == "optimizer" else "-"),
             op=storage.op,
             phase=storage.phase,
             dtype=storage.dtype,
@@ -150,7 +150,8 @@ def _change(planning: Planning, search: Search, card: Card) -> str:
     return _(
         "{changed} ({fidelity}; {cost} % of time against a card where the whole step fits)",
         changed=changed,
-        fidelity=plan.fidelity.name,
+        # Against the whole step in the same precision.
+        fidelity=fidelity_of(plan.fit.model_copy(update={"precision": "fp32"})).name,
         cost=f"{100 * cost:+.0f}",
     )
 
