@@ -94,7 +94,7 @@ def test_what_the_simulator_says_becomes_a_fix(tmp_path, monkeypatch):
     assert diagnose_log(OOM, job=tmp_path / "job.toml").findings[0].fixes[0].settings == {}
 
 
-@pytest.mark.parametrize("answer", [(1, b""), (0, b"no json"), (0, b"[1]")])
+@pytest.mark.parametrize("answer", [(1, b""), (0, b"no json"), (0, b"[1]"), (0, b'{"plans": []}')])
 def test_a_simulator_that_fails_is_none(answer, monkeypatch, tmp_path):
     code, out = answer
     monkeypatch.setattr(subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, code, out, b""))
@@ -102,6 +102,6 @@ def test_a_simulator_that_fails_is_none(answer, monkeypatch, tmp_path):
 
 
 def test_a_simulator_that_answers_is_read(monkeypatch, tmp_path):
-    told = json.dumps({"fit": {}}).encode()
+    told = json.dumps({"plans": [{"fit": {}}], "unfit": []}).encode()
     monkeypatch.setattr(subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, 0, told, b""))
     assert ask_simulator(tmp_path / "job.toml") == {"fit": {}}

@@ -34,8 +34,8 @@ def for_job(job: Path | None) -> Generator[None]:
 
 
 def ask_simulator(job: Path, *arguments: str, limit_seconds: float = 120.0) -> dict[str, Any] | None:
-    """The plan for a job as plain JSON; None when the simulator is missing, fails or takes too long."""
-    command = [sys.executable, "-m", "fitune", "plan", str(job), "--json", *arguments]
+    """The plan for a job on this machine's card as plain JSON; None: no answer, none in time, or nothing fits."""
+    command = [sys.executable, "-m", "fitune", "plan", str(job), "--card", "mine", "--json", *arguments]
     try:
         done = subprocess.run(
             command, capture_output=True, stdin=subprocess.DEVNULL, timeout=limit_seconds, check=False
@@ -43,7 +43,11 @@ def ask_simulator(job: Path, *arguments: str, limit_seconds: float = 120.0) -> d
         answer = json.loads(done.stdout) if done.returncode == 0 else None
     except (OSError, subprocess.TimeoutExpired, json.JSONDecodeError):
         return None
-    return answer if isinstance(answer, dict) else None
+    if not isinstance(answer, dict):
+        return None
+    plans = answer.get("plans", [answer])
+    first = plans[0] if isinstance(plans, list) and plans else None
+    return first if isinstance(first, dict) else None
 
 
 def _predicted_bytes(plan: dict[str, Any]) -> int | None:

@@ -47,10 +47,8 @@ CRASH = (
 def read(log: Log) -> Iterator[Symptom]:
     """The tokenizer's warning, or the crash that follows it."""
     warned = log.find(
-        
-            r"Token indices sequence length is longer than the specified maximum|Token indices "
-            r"sequence length (?:is )?too long|sequence length is longer than the specified maximum"
-        
+        r"Token indices sequence length is longer than the specified maximum|Token indices "
+        r"sequence length (?:is )?too long|sequence length is longer than the specified maximum"
     )
     crashed = log.find(CRASH)
     later = log.find(r"index out of range in self|srcIndex < srcSelectDimSize")

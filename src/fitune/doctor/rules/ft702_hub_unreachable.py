@@ -100,10 +100,8 @@ def examine(machine: Machine) -> Iterator[Symptom]:
         fix = Fix(
             safety="safe",
             text=_(
-                
-                    "neither hub nor mirrors answer: copy the model's folder here and give its path, or use "
-                    "--model embedded"
-                
+                "neither hub nor mirrors answer: copy the model's folder here and give its path, or use "
+                "--model embedded"
             ),
             command="fitune model import FOLDER",
         )

@@ -100,10 +100,8 @@ def read(log: Log) -> Iterator[Symptom]:
         )
         yield symptom(own, confidence=0.97, title=title)
     elif warned := log.find(
-        
-            r"`?(?:evaluation_strategy|tokenizer|no_cuda|warmup_ratio|logging_dir|overwrite_output_dir"
-            r"|per_gpu_\w+)`? is (?:now )?deprecated"
-        
+        r"`?(?:evaluation_strategy|tokenizer|no_cuda|warmup_ratio|logging_dir|overwrite_output_dir"
+        r"|per_gpu_\w+)`? is (?:now )?deprecated"
     ):
         yield symptom(warned, confidence=0.6, severity="note")
 
