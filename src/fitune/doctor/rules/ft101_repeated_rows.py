@@ -2,8 +2,7 @@
 
 ## What it says
 
-Rows repeat the text and the labels of an earlier row; a file in no known encoding is refused under this code
-too.
+Rows repeat the text and the labels of an earlier row.
 
 ## Why
 
@@ -16,8 +15,7 @@ The finding names file and line of the first rows; `fitune check FILE` shows the
 
 ## How to fix
 
-Keep the first of each: `fitune check FILE --fix OUT` does. For a refused file: save it as UTF-8 (`iconv -f
-GB18030 -t UTF-8`).
+Keep the first of each: `fitune check FILE --fix OUT` does.
 
 ## How safe
 

@@ -2,8 +2,7 @@
 
 ## What it says
 
-Texts occur with more than one label; a file that is empty, damaged or needs a missing package is refused under
-this code too.
+Texts occur with more than one label.
 
 ## Why
 
@@ -15,8 +14,7 @@ The finding names file and line of the first rows; `fitune check FILE` shows the
 
 ## How to fix
 
-Decide which label is right and delete the other rows. For a refused file the message says what to install or to
-save again.
+Decide which label is right and delete the other rows.
 
 ## How safe
 

@@ -2,8 +2,7 @@
 
 ## What it says
 
-Development or test texts are also in the training file; a column that does not exist is refused under this code
-too.
+Development or test texts are also in the training file.
 
 ## Why
 

@@ -2,8 +2,7 @@
 
 ## What it says
 
-Two entities share characters and neither lies inside the other; a format that is not recognised is refused
-under this code too.
+Two entities share characters and neither lies inside the other.
 
 ## Why
 
@@ -15,7 +14,7 @@ The finding names file and line of the first rows; `fitune check FILE` shows the
 
 ## How to fix
 
-Decide where each begins and ends. For a refused file name its format with `--format`.
+Decide where each begins and ends.
 
 ## How safe
 

@@ -2,8 +2,7 @@
 
 ## What it says
 
-An inner entity shares all its characters with an outer one; a text that the output format cannot hold is
-refused under this code too.
+An inner entity shares all its characters with an outer one.
 
 ## Why
 
@@ -15,8 +14,7 @@ The finding names file and line of the first rows; `fitune check FILE` shows the
 
 ## How to fix
 
-Leave it when these are few; otherwise label the inner ones in a file of their own. For output choose a name
-that ends in .jsonl.
+Leave it when these are few; otherwise label the inner ones in a file of their own.
 
 ## How safe
 
