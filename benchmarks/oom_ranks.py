@@ -112,7 +112,7 @@ def weights(model) -> torch.Tensor:
 def rank_main(rank: int, args, port: int, folder: str) -> None:
     torch.set_num_threads(1)
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    dist.init_process_group("gloo", rank=rank, world_size=args.ranks, timeout=timedelta(seconds=60))
+    dist.init_process_group("gloo", rank=rank, world_size=args.ranks, timeout=timedelta(seconds=300))
     torch.manual_seed(0)
     model = nn.parallel.DistributedDataParallel(Model())
 
@@ -153,7 +153,7 @@ def main() -> int:
         processes = [context.Process(target=rank_main, args=(r, args, port, folder)) for r in range(args.ranks)]
         for process in processes:
             process.start()
-        end = time.time() + 60 + 2 * args.failures
+        end = time.time() + 300 + 10 * args.failures
         for process in processes:
             process.join(max(0.0, end - time.time()))
         hung = [process for process in processes if process.is_alive()]
@@ -165,7 +165,9 @@ def main() -> int:
             waits = [report["time"] - killed for report in reports]
             print(json.dumps({"ranks": args.ranks, "hung": len(hung), "reported_after_seconds": waits}))
             return int(bool(hung) or len(waits) != args.ranks - 1 or max(waits) > 30)
-        alone = Model()
+        if hung or len(reports) != args.ranks:
+            print(json.dumps({"ranks": args.ranks, "hung": len(hung), "reports": len(reports)}))
+            return 1
         torch.manual_seed(0)
         alone = Model()
         train(alone, lambda step: Both([Windows(1000 * step + r) for r in range(args.ranks)]), args.failures)

@@ -31,6 +31,8 @@ def test_a_run_outlives_its_terminal_and_is_watched_stopped_and_continued(tmp_pa
         "8",
         "--patience",
         "0",
+        "--max-hours",
+        "0.3",
     ]
 
     def terminal(*arguments):

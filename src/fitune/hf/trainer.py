@@ -18,6 +18,7 @@ from transformers.trainer_utils import EvalLoopOutput
 
 from fitune.hf.collate import COUNT, EpochLoader, EpochOrder, PaddedStep, Step, StepData, loss_counts
 from fitune.hf.compat import loss_is_shifted
+from fitune.hf.guarding import Checkpointing, Guard
 from fitune.messages import _
 from fitune.microbatch import Budget, Change, Stepper, StepResult
 from fitune.values import Fit, Refusal
@@ -72,6 +73,7 @@ class Trainer(transformers.Trainer):
             super().__init__(args[0], arguments, *args[2:], **kwargs)
         else:
             super().__init__(*args, args=arguments, **kwargs)
+        self.add_callback(Guard(self))
 
     # -- the optimizer step -------------------------------------------------------------------------------------
 
@@ -103,6 +105,7 @@ class Trainer(transformers.Trainer):
                 model,
                 budget=budget,
                 backward=self._backward,
+                knobs=[Checkpointing(model)],
                 on_change=lambda change: self.changed(change),
             )
         return self._stepper

@@ -34,7 +34,7 @@ from fitune.checkpoint import (
     free_bytes,
 )
 from fitune.messages import _
-from fitune.microbatch import apply_optimizer, clip_gradients, meter_for, prepare_optimizer, retried
+from fitune.microbatch import retried
 from fitune.training.callbacks import BestModel, Events, Interrupts, Stop
 from fitune.values import Refusal
 
@@ -279,11 +279,6 @@ class Keeper(TrainerCallback):
             trainer.state.global_step, trainer.state.epoch = checkpoint.step, checkpoint.state["trainer"]["epoch"]
             self.events.emit("resumed", trainer.state, checkpoint=checkpoint.path.name, step=checkpoint.step)
 
-    def on_train_begin(
-        self, args: Any, state: Any, control: Any, model: Any = None, optimizer: Any = None, **_r: Any
-    ) -> None:
-        guard_optimizer(self.trainer, optimizer)
-
 
 def _ignoring(call: Callable[[], None]) -> Callable[..., None]:
     """``call`` with whatever arguments this version of the Trainer gives."""
@@ -292,30 +287,6 @@ def _ignoring(call: Callable[[], None]) -> Callable[..., None]:
         call()
 
     return called
-
-
-def guard_optimizer(trainer: Any, optimizer: Any) -> None:
-    """State is allocated before the first step; clipping and stepping survive out-of-memory, whole or not at all."""
-    inner = _inner(optimizer)
-    device = trainer.args.device
-    retried(lambda: prepare_optimizer(inner), device)
-    if not getattr(inner, "_fitune_guarded", False):
-        plain_step, meter = inner.step, meter_for(device)
-
-        def step(closure: Any = None) -> None:
-            apply_optimizer(inner, (lambda: plain_step(closure)) if closure else plain_step, meter=meter)
-
-        inner.step = step
-        inner._fitune_guarded = True
-        plain_clip = trainer.accelerator.clip_grad_norm_
-
-        def clip(parameters: Any, max_norm: float, norm_type: float = 2) -> Any:
-            if norm_type != 2 or trainer.accelerator.scaler is not None or trainer.args.world_size > 1:
-                return plain_clip(parameters, max_norm, norm_type)
-            parameters = list(parameters)
-            return retried(lambda: clip_gradients(parameters, max_norm), device)
-
-        trainer.accelerator.clip_grad_norm_ = clip
 
 
 def steps_left(checkpoint: Checkpoint, steps_total: int) -> bool:
