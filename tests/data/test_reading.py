@@ -323,3 +323,12 @@ def test_messages_are_chinese_where_the_reader_is(tmp_path):
         assert "标签" in read(FIXTURES / "columns_bmes.txt").format.evidence
     finally:
         set_language("en")
+
+
+def test_a_file_cut_within_its_last_character_is_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "cut.csv"
+    path.write_bytes("1,很快\n1,很".encode()[:-1])
+    rows = read(path)
+    assert rows.format.encoding == "utf-8"
+    assert [e.text for e in rows.examples] == ["很快"]
+    assert [s.source.line for s in rows.skipped] == [2]

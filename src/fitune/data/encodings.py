@@ -105,7 +105,7 @@ def _checked(path: Path, name: str, head: bytes) -> Encoding:
 
 def _not_utf8(path: Path, head: bytes, bad: int) -> Encoding:
     """GB18030, Big5, UTF-8 with broken lines, or what charset-normalizer finds."""
-    if _valid_share(path, "utf-8") >= _DAMAGED_SHARE or _mostly_utf8(head):
+    if _valid_share(path, "utf-8") >= _DAMAGED_SHARE or _mostly_utf8(head) or _cut_utf8(path, bad):
         return Encoding("utf-8", _newline(head.decode("utf-8", "ignore")), damaged=True)
     found = [name for name in ("gb18030", "big5") if _first_bad_byte(path, name) is None]
     if found:
@@ -117,6 +117,21 @@ def _not_utf8(path: Path, head: bytes, bad: int) -> Encoding:
     if _valid_share(path, "gb18030") >= 0.9:
         return Encoding("gb18030", _newline(head.decode("gb18030", "ignore")), damaged=True)
     raise _undecodable(path, "utf-8", bad)
+
+
+def _cut_utf8(path: Path, bad: int) -> bool:
+    """Whether the file is UTF-8 but for its end, which lies within a character: a copy that was broken off."""
+    if path.stat().st_size - bad > 3:
+        return False
+    with path.open("rb") as file:
+        file.seek(max(0, bad - _BLOCK_BYTES))
+        before = file.read(min(bad, _BLOCK_BYTES))
+        rest = file.read()
+    try:
+        codecs.getincrementaldecoder("utf-8")("strict").decode(rest)
+    except UnicodeDecodeError:
+        return False
+    return not before.isascii()
 
 
 def _other(path: Path, head: bytes) -> str | None:
