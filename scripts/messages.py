@@ -7,6 +7,7 @@ python scripts/messages.py --check      # change nothing; exit 1 if a text is un
 
 import io
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
@@ -65,11 +66,12 @@ def po_bytes(catalog: Catalog) -> bytes:
 
 def mo_bytes(catalog: Catalog) -> bytes:
     buffer = io.BytesIO()
-    with_text = Catalog(locale="zh", charset="utf-8")
+    # A fixed date in the header: the same texts give the same bytes.
+    then = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    with_text = Catalog(locale="zh", charset="utf-8", creation_date=then, revision_date=then)
     for message in catalog:
         if message.id and message.string:
             with_text.add(message.id, message.string)
-    # The header carries dates; only its charset matters to gettext.
     write_mo(buffer, with_text)
     return buffer.getvalue()
 
