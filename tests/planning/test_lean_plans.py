@@ -7,13 +7,13 @@ import pytest
 import torch
 from transformers import BertForTokenClassification
 
-from fitune.hf import IGNORED, Columns, LoadedModel, Step
+from fitune.hf import Columns, LoadedModel, Step
 from fitune.memory import VirtualCard
 from fitune.tasks import StepMachine, assemble, make_learner, make_task
 from fitune.values import Fit
 from tests.planning import small
 
-LENGTH, BATCH = 64, 16
+LENGTH, BATCH = 128, 16
 LEAN = Fit(micro_batch_tokens=LENGTH, checkpoint_every=1, optimizer="adamw_loop")
 
 
@@ -38,7 +38,7 @@ def machine(fit: Fit, card: VirtualCard) -> StepMachine:
 
     def load(labels: tuple[str, ...], **_settings: object) -> LoadedModel:
         torch.manual_seed(0)
-        config = small.config()
+        config = small.config(layers=4)
         config.num_labels = len(labels)
         config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
         return LoadedModel(BertForTokenClassification(config), (), ())
@@ -57,10 +57,9 @@ def train(fit: Fit, capacity: int | None = None, steps: int = 4) -> tuple[list[f
 
 
 def test_the_leanest_exact_plan_trains_where_the_whole_step_does_not_fit() -> None:
-    assert IGNORED == -100
     whole, needs = train(Fit(optimizer="adamw_loop"), steps=3)
     lean, takes = train(LEAN, steps=3)
-    assert takes < 0.85 * needs
+    assert takes < 0.7 * needs
     # Equal up to the order of sums: the batch is kept, whatever the passes.
     assert lean == pytest.approx(whole, rel=1e-4)
     assert lean[-1] < lean[0]

@@ -56,7 +56,8 @@ def timeline_svg(replayed: Replayed, card: Card, usable: int, *, title: str) -> 
         at = LEFT + 150 * number
         parts.append(f'<rect x="{at}" y="{HEIGHT - 26}" width="12" height="12" fill="{_COLOURS[phase]}"/>')
         parts.append(f'<text x="{at + 18}" y="{HEIGHT - 16}">{escape(name)}</text>')
-    parts.append(f'<text x="{LEFT + 470}" y="{HEIGHT - 16}" style="fill:#c33">{escape(_("reserved"))}</text>')
+    reserved_text = escape(_("reserved"))
+    parts.append(f'<text x="{LEFT + 470}" y="{HEIGHT - 16}" style="fill:#c33">{reserved_text}</text>')
     parts.append(f'<text x="{LEFT - 44}" y="{TOP - 8}">GiB</text></svg>')
     return "\n".join(parts)
 

@@ -93,7 +93,7 @@ class Template:
                 run.watch()
             for index, shape in enumerate(shapes):
                 run.events(more if index else opening, run.sizes_of(shape))
-            run.events(closing, fixed)
+            run.events(closing, fixed, phase="optimizer")
         peak = (allocator.peak_allocated_bytes, allocator.peak_reserved_bytes)
         return Replayed(*peak, tuple(run.timeline), run.peak_alive(), tuple(run.phases))
 
@@ -124,7 +124,7 @@ class _Run:
     def watch(self) -> None:
         self._watching = True
 
-    def events(self, events: list[int], sizes: list[int]) -> None:
+    def events(self, events: list[int], sizes: list[int], phase: str = "") -> None:
         allocator, blocks = self._allocator, self._blocks
         for event in events:
             if event < 0:
@@ -139,9 +139,9 @@ class _Run:
                 blocks[event - 1] = allocator.allocate(sizes[event - 1])
                 self._bytes[event - 1] = sizes[event - 1]
             if self._watching:
-                self._note(event)
+                self._note(event, phase)
 
-    def _note(self, event: int) -> None:
+    def _note(self, event: int, phase: str) -> None:
         allocator = self._allocator
         self.timeline.append((allocator.allocated_bytes, allocator.reserved_bytes))
         self.phases.append(
