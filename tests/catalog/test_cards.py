@@ -75,6 +75,12 @@ def test_devices_are_matched_as_the_driver_names_them() -> None:
     assert match_device("Tesla T4", 15 * GIB).id == "t4"  # type: ignore[union-attr]
     assert match_device("NVIDIA A100-SXM4-80GB", 80 * GIB).id == "a100-80g"  # type: ignore[union-attr]
     assert match_device("NVIDIA GeForce RTX 3060 Laptop GPU", 6 * GIB).id == "rtx3060-6g-laptop"  # type: ignore[union-attr]
+    for memory, wanted in ((8, "rtx4060ti-8g"), (16, "rtx4060ti-16g")):
+        assert match_device("NVIDIA GeForce RTX 4060 Ti", memory * GIB).id == wanted  # type: ignore[union-attr]
+    for name, wanted in (("Tesla V100-SXM2-32GB", "v100-32g"), ("NVIDIA GeForce GTX 1060 6GB", "gtx1060-6g")):
+        assert match_device(name, card_of(wanted).memory_bytes).id == wanted  # type: ignore[union-attr]
+    for card in CUDA:
+        assert match_device(card.name, card.memory_bytes) == card
     assert match_device("Voodoo 2", GIB) is None
 
 

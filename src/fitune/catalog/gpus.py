@@ -75,15 +75,20 @@ def card_of(name: str) -> Card:
 
 def match_device(name: str, memory_bytes: int) -> Card | None:
     """The card type of a device as the driver names it; None: not in the catalogue. Of several the nearest in size."""
-    wanted = _plain(name)
-    same = [c for c in cards() if c.compute_capability and _plain(c.name) == wanted]
-    same = same or [c for c in cards() if c.compute_capability and _plain(c.name) and wanted.startswith(_plain(c.name))]
+    wanted = _model(name)
+    with_cuda = [card for card in cards() if card.compute_capability]
+    same = [c for c in with_cuda if _model(c.name) == wanted]
+    same = same or [c for c in with_cuda if wanted.startswith(_model(c.name))]
     return min(same, key=lambda c: abs(c.memory_bytes - memory_bytes)) if same else None
 
 
 def _plain(name: str) -> str:
-    words = re.sub(r"nvidia|geforce|tesla|[^a-z0-9]+", "", name.lower())
-    return words.removesuffix("gb")
+    return re.sub(r"nvidia|geforce|tesla|[^a-z0-9]+", "", name.lower())
+
+
+def _model(name: str) -> str:
+    """Without the memory size, which some drivers' names have and others' have not."""
+    return _plain(re.sub(r"[-\s]+\d+\s?gb\b", "", name.lower()))
 
 
 def _card(row: dict[str, Any], families: dict[str, Any]) -> Card:
