@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from fitune.messages import _
+from fitune.microbatch.oom import out_of_memory
 from fitune.microbatch.surviving import retried
 
 
@@ -63,4 +64,7 @@ class Ranks:
         try:
             collective(*arguments)
         except RuntimeError as error:
+            # Out of memory inside an exchange cannot be survived: nobody knows how far the others are.
+            if out_of_memory(error):
+                raise
             raise RankLost(_("another rank of this run is gone: {error}", error=str(error).splitlines()[0])) from error
