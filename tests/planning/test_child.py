@@ -30,6 +30,13 @@ def test_lengths_by_characters_where_no_tokenizer_is(tmp_path: Path) -> None:
     assert workload.longest == 2 + 3 * len("第10条评论，内容很好")
 
 
+def test_the_rows_are_those_that_training_takes_in_its_order(tmp_path: Path) -> None:
+    splits = pytest.importorskip("fitune.training.splits")
+    job = Job(train=str(rows(tmp_path)), model="rbt3", dev_fraction=0.2)
+    taken = splits.read_splits(job).train
+    assert read_workload(job).lengths_W.tolist() == [2 + len(example.text) for example in taken]
+
+
 def test_a_refusal_comes_back_from_the_child(tmp_path: Path) -> None:
     job = Job(train=str(rows(tmp_path)), model="owner/no-such-model")
     with pytest.raises(Refusal) as refused:

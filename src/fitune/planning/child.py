@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from fitune.planning.past import Correction
 
 TIME_LIMIT_SECONDS = 1800
+# Without the working directory on the path: a user's own torch.py there must not be taken for torch.
+_CHILD = "import sys; sys.path[:] = [p for p in sys.path if p]; from fitune.planning.child import main; main()"
 
 
 def plan(
@@ -113,7 +115,7 @@ def _request(
 
 def _ask(request: dict[str, Any]) -> Any:
     done = subprocess.run(
-        [sys.executable, "-m", "fitune.planning.child"],
+        [sys.executable, "-c", _CHILD],
         input=json.dumps(request).encode(),
         capture_output=True,
         timeout=TIME_LIMIT_SECONDS,
@@ -156,5 +158,6 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     return {"result": made.model_dump(mode="json")}
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Read a request from standard input, write the answer as the last line of standard output."""
     print(json.dumps(answer(json.load(sys.stdin))))
