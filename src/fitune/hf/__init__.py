@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _FILE_OF = {
+    "cache_directory": "cache",
     "COUNT": "collate",
     "IGNORED": "collate",
     "Columns": "collate",
@@ -34,6 +35,9 @@ _FILE_OF = {
     "load_model": "models",
     "load_tokenizer": "models",
     "make_encoder": "models",
+    "LAYOUT": "packing",
+    "CannotPack": "packing",
+    "Packing": "packing",
     "NonFiniteLoss": "trainer",
     "Trainer": "trainer",
 }
@@ -41,6 +45,7 @@ _FILE_OF = {
 __all__ = sorted(_FILE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
 
 if TYPE_CHECKING:
+    from fitune.hf.cache import cache_directory as cache_directory
     from fitune.hf.collate import COUNT as COUNT
     from fitune.hf.collate import IGNORED as IGNORED
     from fitune.hf.collate import Columns as Columns
@@ -69,6 +74,9 @@ if TYPE_CHECKING:
     from fitune.hf.models import load_model as load_model
     from fitune.hf.models import load_tokenizer as load_tokenizer
     from fitune.hf.models import make_encoder as make_encoder
+    from fitune.hf.packing import LAYOUT as LAYOUT
+    from fitune.hf.packing import CannotPack as CannotPack
+    from fitune.hf.packing import Packing as Packing
     from fitune.hf.trainer import NonFiniteLoss as NonFiniteLoss
     from fitune.hf.trainer import Trainer as Trainer
 

@@ -113,6 +113,8 @@ class Trainer(transformers.Trainer):
     def _loss_sum(self, model: nn.Module, inputs: dict[str, Any]) -> Tensor:
         """Summed loss of a micro-batch: the learner's own sum, or a Hugging Face model's mean times its items."""
         count = inputs.pop(COUNT, None)
+        if count is None and hasattr(self.model, "pack"):
+            inputs = self.model.pack(inputs)  # pyright: ignore[reportCallIssue] - lengths are read before they move
         inputs = self._prepare_inputs(inputs)
         if count is None:
             return model(**inputs)[0]

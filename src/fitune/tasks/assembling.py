@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from fitune.hf import ATTENTION, LoadedModel, Step, apply_fit, make_optimizer, parameter_groups
+from fitune.hf import ATTENTION, CannotPack, LoadedModel, Step, apply_fit, make_optimizer, parameter_groups
 from fitune.messages import _
 from fitune.microbatch import Budget, Stepper, StepResult
 from fitune.tasks.classification import ClassificationTask
@@ -113,7 +113,7 @@ def make_learner(
         )
     loaded = load_model(task.classes, task=task.name, multi_label=task.multi_label, attention=ATTENTION[fit.attention])
     apply_fit(loaded.model, fit)
-    return Learner(
+    learner = Learner(
         loaded.model,
         new_weights=loaded.new_weights,
         crf=LinearChainCrf(task.classes) if task.head == "crf" else None,
@@ -122,6 +122,13 @@ def make_learner(
         label_smoothing=job.label_smoothing,
         precision=fit.precision,
     )
+    if fit.attention == "packed" and not next(learner.parameters()).is_meta:
+        try:
+            learner.run_packed()
+        except CannotPack as error:
+            step = _("Set attention to sdpa, or leave it out.")
+            raise Refusal(str(error), where="attention", next_step=step) from error
+    return learner
 
 
 def make_optimizer_of(learner: Learner, job: Job, fit: Fit) -> torch.optim.Optimizer:
@@ -135,7 +142,9 @@ def assemble(job: Job, fit: Fit, learner: Learner) -> StepMachine:
     budget = Budget(tokens=fit.micro_batch_tokens, windows=fit.micro_batch)
 
     def loss_sum(inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        return learner(**{name: value.to(device, non_blocking=True) for name, value in inputs.items()})[0]
+        packed = learner.pack(inputs)
+        moved = {n: v.to(device, non_blocking=True) if isinstance(v, torch.Tensor) else v for n, v in packed.items()}
+        return learner(**moved)[0]
 
     stepper = Stepper(loss_sum, learner, budget=budget)
     return StepMachine(learner, make_optimizer_of(learner, job, fit), stepper, job.max_grad_norm)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fitune.hf import IGNORED
+from fitune.hf import IGNORED, LAYOUT, Packing
 from fitune.tasks.crf import LinearChainCrf
 
 _DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
@@ -48,6 +48,8 @@ class Learner(nn.Module):
         super().__init__()
         self.model, self.crf, self.multi_label = model, crf, multi_label
         self.label_smoothing, self.precision, self.new_weights = label_smoothing, precision, new_weights
+        self.packing: Packing | None = None
+        """Set while the model runs without padding; batches come padded all the same, or through ``pack``."""
         self.register_buffer("class_weights", class_weights, persistent=False)
 
     @property
@@ -56,15 +58,38 @@ class Learner(nn.Module):
         return self.model.config
 
     def forward(
-        self, labels: Tensor | None = None, weights: Tensor | None = None, **inputs: Tensor
+        self, labels: Tensor | None = None, weights: Tensor | None = None, **inputs: Any
     ) -> tuple[Tensor, Tensor]:
         """Summed weighted loss (0-dim, 0 without labels) and logits in fp32, (B, L, C) or (B, C)."""
-        with self._autocast(next(iter(inputs.values())).device.type):
-            logits = self.model(**inputs).logits
+        with self._autocast(inputs["input_ids"].device.type):
+            logits = self._logits(inputs)
         logits = logits.float()
         if labels is None:
             return logits.new_zeros(()), logits
         return self.window_losses(logits, labels, weights).sum(), logits
+
+    def pack(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """A padded batch as the model takes it. On the host, before it goes to a device: nothing is waited for."""
+        return batch if self.packing is None else self.packing.pack(batch)
+
+    def _logits(self, inputs: dict[str, Any]) -> Tensor:
+        if self.packing is None:
+            return self.model(**inputs).logits
+        return self.packing.logits(inputs if LAYOUT in inputs else self.packing.pack(inputs))
+
+    def run_packed(self) -> None:
+        """From now on the model runs without padding.
+
+        Raises:
+            CannotPack: this model does not; nothing has changed.
+        """
+        self.packing = self.packing or Packing(self.model)
+
+    def run_padded(self) -> None:
+        """From now on batches are padded."""
+        if self.packing is not None:
+            self.packing.take_off()
+            self.packing = None
 
     def window_losses(self, logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
         """(B,): each window's part of the summed loss. ``weights`` (B,) are its shares of its example, None for NER."""
