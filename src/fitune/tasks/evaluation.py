@@ -135,6 +135,7 @@ class Tally:
     weight: float = 0.0
     errors_total: int = 0
     _worst: list[tuple[float, int, ErrorCase]] = field(default_factory=list)
+    _kept: int = 0
 
     def update_rows(self, examples: Sequence[Example], scored: Scored, rows: NDArray[np.bool_]) -> None:
         """Count some rows of a part."""
@@ -185,7 +186,9 @@ class Tally:
             source=str(example.source or ""),
             loss=loss if np.isfinite(loss) else None,
         )
-        entry = (loss if np.isfinite(loss) else 0.0, -self.errors_total - len(self._worst), case)
+        # The order of arrival settles ties, so that two cases are never compared.
+        self._kept += 1
+        entry = (loss if np.isfinite(loss) else 0.0, -self._kept, case)
         if len(self._worst) < WORST_ERRORS:
             heapq.heappush(self._worst, entry)
         elif entry[:2] > self._worst[0][:2]:
