@@ -130,7 +130,7 @@ def main() -> None:
         f"Made on {datetime.date.today()} by `python benchmarks/serve.py` (fitune {__version__}, Python "
         f"{platform.python_version()}, engine {expected.engine}, {psutil.cpu_count()} shared cores, server and clients "
         "on the same machine).",
-        f"{len(texts)} texts of {min(lengths)} to {max(lengths)} characters, {statistics.mean(lengths):.0f} on average; "
+        f"{len(texts)} texts of {min(lengths)} to {max(lengths)} characters, mean {statistics.mean(lengths):.0f}; "
         "one a request.",
         "",
         "| | clients | requests | texts/s | p50 ms | p95 ms | p99 ms | answers by status |",
