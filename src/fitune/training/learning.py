@@ -213,6 +213,7 @@ def _started(prepared: Prepared, steps_total: int) -> dict[str, Any]:
         "precision": prepared.fit.precision,
         "precision_reason": prepared.precision_reason,
         "fit": prepared.fit.model_dump(),
+        "pace": prepared.pace.facts(),
         "rows": {"train": len(prepared.train), "dev": len(prepared.dev), "test": len(prepared.splits.test or ())},
         "steps_total": steps_total,
         "parameters": trainable,

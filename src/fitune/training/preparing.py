@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -14,6 +15,7 @@ from fitune.hf import load_model, load_tokenizer, make_encoder, resolve
 from fitune.messages import _
 from fitune.tasks import Evaluator, Learner, SplitData, Task, class_weights, encode_parts, make_learner, make_task
 from fitune.training.defaults import resolve_defaults
+from fitune.training.pacing import Pace, choose_pace
 from fitune.training.precision import choose_precision
 from fitune.training.splits import Splits, read_splits
 from fitune.values import Finding, Fit, Job, Refusal
@@ -29,6 +31,7 @@ class Prepared:
     job: Job
     fit: Fit
     precision_reason: str
+    pace: Pace
     task: Task
     splits: Splits
     findings: tuple[Finding, ...]
@@ -56,6 +59,7 @@ def prepare(job: Job, fit: Fit | None = None) -> Prepared:
     task = make_task(job, splits.labels, multi_label=bool(job.multi_label), pairs=pairs)
     check_metric(job, task)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    given = set[str]() if fit is None else set(fit.model_fields_set)
     fit, reason = choose_fit(fit, device)
     set_seed(job.seed)
     weights = class_weights(job, task, splits.train)
@@ -63,7 +67,25 @@ def prepare(job: Job, fit: Fit | None = None) -> Prepared:
     findings = check(splits.rows_by_split, encoder, max_length=job.max_length).findings
     data = task.encode(splits.train, encoder, class_weights=weights)
     dev = Evaluator(task, encode_parts(task, splits.dev, encoder, class_weights=weights))
-    return Prepared(job, fit, reason, task, splits, findings, tokenizer, encoder, learner, data, dev, source.folder)
+    fit, pace = settle_pace(learner.to(device), data, fit, job, given)
+    return Prepared(
+        job, fit, reason, pace, task, splits, findings, tokenizer, encoder, learner, data, dev, source.folder
+    )
+
+
+def settle_pace(learner: Learner, data: SplitData, fit: Fit, job: Job, given: set[str]) -> tuple[Fit, Pace]:
+    """The way through the steps that is fastest here, unless it was asked for; the learner is set to it."""
+    open_fields = {"attention", "micro_batch_tokens"} - given
+    if "micro_batch" in given:
+        open_fields.discard("micro_batch_tokens")
+    steps_total = math.ceil((job.epochs or 1) * math.ceil(len(data) / job.batch_size))
+    pace = choose_pace(
+        learner, data.columns, fit, batch_size=job.batch_size, steps_total=steps_total, open_fields=open_fields
+    )
+    if pace.attention == "packed":
+        learner.run_packed()
+    update = {"attention": pace.attention, "micro_batch_tokens": pace.micro_batch_tokens}
+    return fit.model_copy(update=update), pace
 
 
 def check_metric(job: Job, task: Task) -> None:
