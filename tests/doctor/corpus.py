@@ -31,6 +31,14 @@ def cases() -> list[Case]:
     return found
 
 
+def healthy_cases() -> Iterator[tuple[str, str]]:
+    """(name, log): every block ``### name`` of ``logs/healthy``: frightening words, nothing wrong."""
+    for path in sorted((FOLDER / "healthy").glob("*.txt")):
+        for block in path.read_text(encoding="utf-8").split("### ")[1:]:
+            name, text = block.split("\n", 1)
+            yield f"{path.stem}: {name}", text
+
+
 def _plain(text: str) -> bytes:
     return text.encode()
 

@@ -4,6 +4,7 @@ from fitune.doctor import diagnose_log
 from fitune.doctor.diagnosis import diagnose_script
 
 from . import healthy
+from .corpus import healthy_cases
 
 
 def loud(findings):
@@ -20,6 +21,12 @@ def test_healthy_logs_give_no_warning():
 def test_healthy_scripts_give_no_warning():
     wrong = {name: found for name, text in healthy.scripts() if (found := loud(diagnose_script(text).findings))}
     assert wrong == {}
+
+
+def test_frightening_words_are_no_finding():
+    wrong = {name: found for name, text in healthy_cases() if (found := loud(diagnose_log(text).findings))}
+    assert wrong == {}
+    assert len(list(healthy_cases())) >= 60
 
 
 def test_there_are_two_hundred():

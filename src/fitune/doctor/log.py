@@ -19,6 +19,12 @@ _BAR = re.compile(r"\d+%\|.*?\|?|\d+/\d+ \[|it/s|s/it|\d+(?:\.\d+)?[kMG]?B/s|━
 _RANK = re.compile(
     r"^\s*(?:\[(?:rank|default|Rank )\s*(\d+)\]\s*:?|(?:\S+: )?\[?rank[ =](\d+)\]?:|\[1,(\d+)\]<std\w+>:?|(\d+): )\s?"
 )
+# A row of data or a prediction that a program prints: what the text says is not the program's own trouble.
+_SHOWN_ROW = re.compile(
+    r"^(?!\s|[\w.]*(?:Error|Exception|Warning|Exit)\b)(?=.*(?:\b(?:text|sentence|content|sample|example)\b ?\d*['\"]?"
+    r"|文本|样例|样本|例子)\s*\d*\s*[:=：])(?=.*(?:->|→|\b(?:label|gold|pred\w*|score|prob\w*)\b|标签|预测)).*",
+    re.IGNORECASE,
+)
 _STAMP = re.compile(r"^\s*\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d[.,\d]*Z?\]?\s*(?:\|\s*)?")
 
 
@@ -128,7 +134,7 @@ class Log:
 
     @cached_property
     def _joined(self) -> str:
-        return "\n".join(line.text for line in self.lines)
+        return "\n".join("" if _SHOWN_ROW.match(line.text) else line.text for line in self.lines)
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -140,7 +146,7 @@ class Log:
         return [
             (first, first.text.rstrip() + glue + second.text.lstrip())
             for first, second in pairwise(self.lines)
-            if len(first.text) >= 40 and not first.text.startswith("  File ")
+            if len(first.text) >= 40 and not first.text.startswith("  File ") and not _SHOWN_ROW.match(first.text)
             for glue in ("", " ")
         ]
 

@@ -40,6 +40,7 @@ PATTERNS = (
     r"JSONDecodeError: (?:Expecting|Extra data|Unterminated|Invalid|Unexpected)",
     r"Error tokenizing data\. C error",
     r"DatasetGenerationError|DatasetGenerationCastError|pyarrow\.lib\.Arrow(?:Invalid|TypeError)|Couldn't cast",
+    r"XLRDError|EmptyDataError|No columns to parse from file|BadZipFile: File is not a zip file.*xlsx",
     r"_csv\.Error: |ParserError: ",
 )
 UNLESS = (r"trainer_state\.json",)

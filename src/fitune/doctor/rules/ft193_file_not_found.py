@@ -1,4 +1,4 @@
-"""A file that the script names is not there
+r"""A file that the script names is not there
 
 ## What it says
 
@@ -15,7 +15,8 @@ case or ending.
 
 ## How to fix
 
-Give the full path, or change into the folder of the data before starting.
+Write a Windows path with r in front (`r"C:\Users\me\train.csv"`) or with `/`. Give the full path, or change
+into the folder of the data before starting.
 
 ## How safe
 
@@ -36,6 +37,7 @@ PATTERNS = (
     r"FileNotFoundError: \[(?:Errno 2|WinError [23])\]",
     r"FileNotFoundError: Unable to find|FileNotFoundError: Couldn't find"
     r"|No such file or directory: '[^']+\.(?:txt|jsonl?|csv|tsv|xlsx?|parquet|py|toml)'",
+    r"unicode error\) 'unicodeescape' codec can't decode bytes",
     r"can't open file '[^']+': \[Errno 2\]",
 )
 UNLESS = (

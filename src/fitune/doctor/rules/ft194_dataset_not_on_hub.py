@@ -39,6 +39,8 @@ SEVERITY = "error"
 PATTERNS = (
     r"DatasetNotFoundError|Dataset '[^']+' doesn't exist on the Hub",
     r"BuilderConfig '?[\w-]+'? not found",
+    r"datasets/\S+ contains custom code which must be executed|repository for \S+ contains custom code which must be"
+    r" executed to correctly load the dataset",
     r"Dataset scripts are no longer supported|trust_remote_code` is not supported anymore",
 )
 

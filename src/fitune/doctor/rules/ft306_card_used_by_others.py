@@ -42,6 +42,9 @@ TOPIC = "cards"
 
 def read(log: Log) -> Iterator[Symptom]:
     """An out-of-memory message in which others hold a good part of the card."""
+    if hits := log.find(r"CUDA-capable devices? (?:is|are) (?:all )?busy or unavailable"):
+        yield symptom(hits, confidence=0.9, title=_("Another process has this card for itself alone"))
+        return
     oom = find_oom(log)
     if oom is None or oom.foreign_bytes < max(2**30, 0.12 * oom.total_bytes):
         return

@@ -43,7 +43,8 @@ def read(log: Log) -> Iterator[Symptom]:
         return
     kept = oom.frames(
         log,
-        r"nested_concat|_pad_across_processes|torch_pad_and_concatenate|pad_across_processes|all_preds|preds_host|EvalLoopContainer",
+        r"nested_concat|_pad_across_processes|torch_pad_and_concatenate"
+        r"|pad_across_processes|all_preds|preds_host|EvalLoopContainer",
     )
     inside = oom.frames(log, r"in evaluation_loop|in prediction_loop|in prediction_step|in evaluate\b|in predict\b")
     if kept:

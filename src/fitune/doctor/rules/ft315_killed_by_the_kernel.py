@@ -35,7 +35,7 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 
 SURE = (
-    r"oom-kill|Out of memory: Killed process|OOMKilled",
+    r"oom[-_]kill(?:er|ed)?\b(?! enabled|=0)|OOM Killed|Out of memory: Killed process|OOMKilled",
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returned non-zero exit status|退出码|返回码|rc)\s*[:=]?\s*137\b",
     r"exitcode\s*:\s*-9|Signal 9 \(SIGKILL\)|SIGKILL",
 )

@@ -45,5 +45,7 @@ def read(log: Log) -> Iterator[Symptom]:
     moving = oom.frames(
         log, r"in _apply\b|\.to\(['\"]?(?:cuda|device)|\.cuda\(\)|in _move_model_to_device|in convert\b"
     )
-    if moving or len(oom.hits) > 1:
+    # The first line of a notebook's traceback names the exception once more.
+    messages = [hit for hit in oom.hits if "Tried to allocate" in hit.line.text or "CUDA error" in hit.line.text]
+    if moving or len(messages) > 1:
         yield symptom(cells[:1] + oom.hits[:1], confidence=0.9)

@@ -56,10 +56,21 @@ def read(log: Log) -> Iterator[Symptom]:
             r"|datasets)\b[^\n]*(?:not found|library but|pip install)"
         ),
         r"Using the `Trainer` with `PyTorch` requires `(accelerate)",
+        r"you need to install the following dependencies\[?['\"](\w+)",
+        r"Missing optional dependency ['\"](\w+)|(?:bash|zsh"
+        r"|sh): (?:line \d+: )?(?:\d+: )?(\w+): (?:command )?not found",
+        r"无法将“(\w+)”项识别为|'(\w+)' (?:不是内部或外部命令|is not recognized as)|term '(\w+)' is not recognized",
+        r"(\w+) is not installed\. Please install it|requires the (\w+) (?:library|package) but it was not found",
     )
     if not hits:
         return
     module = next(group for group in hits[0].match.groups() if group).split(".")[0]
+    if module in {"python", "python3", "pip", "conda", "nvidia"}:
+        text = _("install Python 3.10 to 3.12 and tick 'Add python.exe to PATH', or type py (Windows), python3 (Linux)")
+        title = _("{module} is not a command on this machine", module=module)
+        if module != "nvidia":
+            yield symptom(hits, confidence=0.85, title=title, fixes=(Fix(safety="safe", text=text),))
+        return
     package = NAMES.get(module, "torch" if module == "PyTorch" else module)
     fix = Fix(
         safety="safe",

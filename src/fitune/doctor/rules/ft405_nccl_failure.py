@@ -31,6 +31,8 @@ from collections.abc import Iterator
 
 from fitune.doctor.log import Log, symptom
 from fitune.doctor.symptom import Symptom
+from fitune.messages import _
+from fitune.values import Fix
 
 SEVERITY = "error"
 
@@ -41,6 +43,7 @@ PATTERNS = (
         r"Timed out initializing process group|The client socket has timed out"
         r"|RendezvousTimeoutError|RendezvousConnectionError"
     ),
+    r"gloo/transport\S+\] (?:Connection closed|Timed out)",
     r"Connection closed by (?:remote )?peer.*NCCL|NCCL.*(?:remote process exited|timeout)",
 )
 OTHER = (
@@ -51,5 +54,9 @@ OTHER = (
 
 def read(log: Log) -> Iterator[Symptom]:
     """Time-outs and failures of collectives; less sure when another rank shows an error of its own."""
-    if hits := log.find(*PATTERNS):
+    if hits := log.find(r"doesn't have NCCL built in|NCCL (?:backend )?is not (?:available|supported)"):
+        text = _("Windows and CPU wheels have no NCCL: run on one card without torchrun, or use the backend gloo")
+        title = _("This PyTorch has no NCCL")
+        yield symptom(hits, confidence=0.95, title=title, fixes=(Fix(safety="safe", text=text),))
+    elif hits := log.find(*PATTERNS):
         yield symptom(hits, confidence=0.5 if log.has(OTHER) else 0.93)

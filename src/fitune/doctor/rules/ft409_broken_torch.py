@@ -30,7 +30,7 @@ https://pytorch.org/get-started/locally/ ; pytorch/pytorch#123097
 
 from collections.abc import Iterator
 
-from fitune.doctor.log import Log, matches
+from fitune.doctor.log import Log, matches, symptom
 from fitune.doctor.symptom import Symptom
 from fitune.machine import CPU_PIP_COMMAND, Machine, choose_wheel
 from fitune.messages import _
@@ -40,19 +40,35 @@ SEVERITY = "error"
 TOPIC = "torch"
 PATTERNS = (
     r"DLL load failed|\[WinError (?:126|127|193|1114)\]",
-    r"undefined symbol: \S+",
+    r"^(?!.*(?:libcudnn|Could not load library)).*undefined symbol: \S+",
     r"(?:lib(?:cudart|cublas|cusparse|nccl|torch\w*|c10\w*|nvJitLink|cufft|curand|cusolver"
     r"|cupti)\S*): cannot open shared object file",
+    r"cannot allocate memory in static TLS block",
     r"Illegal instruction|非法指令",
     r"partially initialized module 'torch'",
-    r"version `GLIBC(?:XX)?_[\d.]+' not found",
-    r"OMP: Error #15",
 )
+OLD_SYSTEM = r"version [`'\"]?(?:GLIBC(?:XX)?|CXXABI)_[\d.]+['\"]? not found"
+OPENMP = r"OMP: Error #15"
 
 
 def read(log: Log) -> Iterator[Symptom]:
-    """PyTorch is installed but cannot be loaded, seen in a log."""
-    yield from matches(log, PATTERNS, confidence=0.95)
+    """PyTorch is installed but cannot be loaded, seen in a log; two causes have a title and a fix of their own."""
+    if hits := log.find(OLD_SYSTEM):
+        text = _(
+            "GLIBCXX: conda install -c conda-forge libstdcxx-ng, then export LD_LIBRARY_PATH=$CONDA_PREFIX/lib; GLIBC: "
+            "install an older version of the package in the message, or work in a container with a newer system"
+        )
+        title = _("This system's C or C++ library is older than the package wants")
+        yield symptom(hits, confidence=0.97, title=title, fixes=(Fix(safety="safe", text=text),))
+    elif hits := log.find(OPENMP):
+        text = _(
+            "make an environment into which everything is installed with pip alone; KMP_DUPLICATE_LIB_OK=TRUE goes on "
+            "today, but may give wrong numbers"
+        )
+        title = _("Two OpenMP libraries are loaded, one of conda and one of pip")
+        yield symptom(hits, confidence=0.96, title=title, fixes=(Fix(safety="display", text=text),))
+    else:
+        yield from matches(log, PATTERNS, confidence=0.95)
 
 
 def examine(machine: Machine) -> Iterator[Symptom]:

@@ -51,7 +51,9 @@ PATTERNS = (
     r"|use_seedable_sampler|num_items_in_batch)'",
     r"Failed to import transformers\.\S+ because of the following error",
     r"Descriptors can(?:no|')t be created directly",
-    r"module '(?:torch|numpy|transformers|huggingface_hub|accelerate)\S*' has no attribute",
+    r"data did not match any variant of untagged enum (?:ModelWrapper|PyPreTokenizer|PyDecoder)",
+    r"module '(?:torch|numpy|pandas|pyarrow|datasets|tokenizers|transformers"
+    r"|huggingface_hub|accelerate)\S*' has no attribute",
     r"Keras 3, but this is not yet supported",
     r"Disabling PyTorch because PyTorch >= [\d.]+ is required but found",
 )

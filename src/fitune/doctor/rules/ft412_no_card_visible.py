@@ -82,7 +82,8 @@ def examine(machine: Machine) -> Iterator[Symptom]:
         )
     else:
         text = _(
-            "training runs on the CPU; small models and TF-IDF are quick there, for the rest see fitune plan --cards"
+            "training runs on the CPU; small models and TF-IDF are quick there, for the rest see fitune cards and "
+            "fitune plan FILE"
         )
         yield Symptom(
             evidence=(_("no NVIDIA card here") + reason,), severity="note", fixes=(Fix(safety="display", text=text),)

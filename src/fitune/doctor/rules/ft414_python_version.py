@@ -38,6 +38,7 @@ PATTERNS = (
     r"Could not find a version that satisfies the requirement (?:torch|transformers|tokenizers)\b",
     r"No matching distribution found for (?:torch|transformers|tokenizers)\b",
     r"requires a different Python: ",
+    r"is not a supported wheel on this platform",
     r"Requires-Python >=?3\.\d+",
     r"TypeError: unsupported operand type\(s\) for \|: 'type' and 'NoneType'",
 )

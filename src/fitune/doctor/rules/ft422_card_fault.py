@@ -40,7 +40,7 @@ TOPIC = "cards"
 PATTERNS = (
     r"uncorrectable ECC error",
     r"GPU (?:has fallen off the bus|is lost)|NVRM: Xid|Unable to determine the device handle",
-    r"unspecified launch failure",
+    r"unspecified launch failure|the launch timed out and was terminated",
     r"an illegal memory access was encountered|misaligned address|CUDA error: an illegal instruction",
 )
 

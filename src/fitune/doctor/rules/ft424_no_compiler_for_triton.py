@@ -35,7 +35,7 @@ SAFETY = "safe"
 SETTINGS = {"compile": False}
 PATTERNS = (
     r"Cannot find a working triton installation|TritonMissing",
-    r"Failed to find C compiler",
+    r"Failed to find C compiler|triton is not available|No module named 'triton'(?!\.)",
 )
 
 

@@ -38,13 +38,13 @@ SEVERITY = "error"
 NAN = (
     r"(?:^|[^\w])['\"]?(?:train_|eval_|dev_|val_|valid_|avg_"
     r"|total_)?loss['\"]?\s*[:=]\s*['\"]?(?:tensor\()?-?(?:nan|inf(?:inity)?)\b"
-    r"|损失\s*[:：=]\s*(?:nan|inf)"
+    r"|\b(?:loss|损失)\s+(?:is\s+)?(?:nan|inf)\b(?=\s|,|$)|损失\s*[:：=]\s*(?:nan|inf)"
 )
 OTHER = (
     r"Function '\w+' returned nan values|Loss is nan|loss (?:became|is) (?:nan|not finite"
     r"|non-?finite)|Input contains NaN|non-?finite loss"
 )
-SILENT = r"['\"]loss['\"]: '?0\.0'?,.*['\"]grad_norm['\"]: '?nan"
+SILENT = r"['\"]loss['\"]: ['\"]?0(?:\.0+)?['\"]?,.*['\"]grad_norm['\"]: ['\"]?nan"
 
 
 def read(log: Log) -> Iterator[Symptom]:

@@ -32,12 +32,13 @@ from collections.abc import Iterator
 
 from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
+from fitune.messages import _
+from fitune.values import Fix
 
 SEVERITY = "error"
 PATTERNS = (
     r"Unable to create tensor, you should probably activate truncation",
     r"expected sequence of length \d+ at dim \d+ \(got \d+\)",
-    r"too many dimensions 'str'",
     r"stack expects each tensor to be equal size",
 )
 
@@ -45,3 +46,8 @@ PATTERNS = (
 def read(log: Log) -> Iterator[Symptom]:
     """Rows of different lengths cannot become one tensor, seen in a log."""
     yield from matches(log, PATTERNS, confidence=0.94)
+    # A list of words is the other thing that becomes no tensor.
+    title = _("The labels are words where numbers are wanted")
+    text = _("number them before training: label2id = dict((name, i) for i, name in enumerate(sorted(set(labels))))")
+    fix = Fix(safety="safe", text=text)
+    yield from matches(log, (r"too many dimensions 'str'",), confidence=0.96, title=title, fixes=(fix,))

@@ -32,7 +32,7 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
-PATTERNS = (r"element 0 of tensors does not require grad",)
+PATTERNS = (r"element 0 of tensors does not require grad|optimizer got an empty parameter list",)
 
 
 def read(log: Log) -> Iterator[Symptom]:

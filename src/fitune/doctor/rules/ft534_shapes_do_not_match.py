@@ -38,7 +38,8 @@ SEVERITY = "error"
 PATTERNS = (
     r"Expected input batch_size \(\d+\) to match target batch_size \(\d+\)",
     r"mat1 and mat2 shapes cannot be multiplied",
-    r"Target size \(.*\) must be the same as input size",
+    r"Target size \(.*\) must be (?:the )?same as input size",
+    r"shape '\[[-\d, ]+\]' is invalid for input of size",
     r"Expected target size \[.*\], got|only batches of spatial targets supported|multi-target not supported",
 )
 

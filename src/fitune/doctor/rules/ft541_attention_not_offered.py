@@ -2,7 +2,8 @@
 
 ## What it says
 
-`attention` names a kernel that this model or this installation lacks.
+`attention` names a kernel that this model or this installation lacks; in scripts `FlashAttention2 has been toggled
+on, but it cannot be used`, `FlashAttention only supports Ampere GPUs or newer`.
 
 ## Why
 
@@ -10,11 +11,11 @@ Kernels differ by architecture, card and installed packages.
 
 ## How to know
 
-The message names the setting and the value that stands there.
+The message names the setting and the value that stands there, or the package that is missing.
 
 ## How to fix
 
-Set `attention` to sdpa, or leave it out.
+Set `attention` to sdpa, or leave it out; in a script `attn_implementation="sdpa"`.
 
 ## How safe
 
@@ -25,4 +26,21 @@ Exact: kernels differ in rounding alone.
 fitune: tasks/assembling
 """
 
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+
 SEVERITY = "error"
+
+PATTERNS = (
+    r"FlashAttention2? ?(?:2 )?has been toggled on, but it cannot be used",
+    r"FlashAttention only supports Ampere GPUs or newer|Flash ?Attention 2(?:\.0)? only supports? (?:dtype|torch)",
+    r"does not support (?:Flash Attention 2(?:\.0)?|an attention implementation through) ?",
+    r"package flash_attn seems to be not installed",
+)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """The attention kernel is not there, seen in a log."""
+    yield from matches(log, PATTERNS, confidence=0.95)

@@ -40,7 +40,7 @@ TOPIC = "disk"
 SAFETY = "unsafe"
 PATTERNS = (
     r"No space left on device|ENOSPC|\[Errno 28\]",
-    r"磁盘空间不足|设备上没有空间|not enough space on the disk|WinError 112",
+    r"(?:^\s*|: |\] )(?:磁盘空间不足|设备上没有空间)|not enough space on the disk|WinError 112",
     r"PytorchStreamWriter failed writing file|inline_container\.cc.*(?:enforce fail|unexpected pos)",
 )
 UNLESS = (r"No space left on device: '/dev/shm",)

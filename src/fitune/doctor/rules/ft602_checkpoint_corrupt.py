@@ -43,6 +43,7 @@ PATTERNS = (
     r"invalid load key, '(?!v')",
     r"not a ZIP archive|BadZipFile",
     r"Consistency check failed: file should be of size",
+    r"Unable to load weights from pytorch checkpoint file",
 )
 
 

@@ -25,4 +25,18 @@ Safe.
 fitune: checkpoint/commit
 """
 
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+
 SEVERITY = "error"
+PATTERNS = (
+    r"Stale (?:NFS )?file handle|\[Errno 116\]|Transport endpoint is not connected",
+    r"\[Errno 5\]|OSError: .*Input/output error|blk_update_request: I/O error",
+)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """A disk or network folder that fails, seen in a log."""
+    yield from matches(log, PATTERNS, confidence=0.93)

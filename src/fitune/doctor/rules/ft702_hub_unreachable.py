@@ -17,7 +17,7 @@ the file in the cache.
 ## How to fix
 
 Set a mirror before Python starts (`export HF_ENDPOINT=https://hf-mirror.com`), or copy the model's folder over
-and give its path: `fitune model import FOLDER`. `--model embedded` needs no hub.
+and give its path: `--model /path/to/folder`. `--model embedded` needs no hub.
 
 ## How safe
 
@@ -51,9 +51,10 @@ PATTERNS = (
     r"Max retries exceeded with url: /(?!api/(?:wandb|graphql))\S*(?:resolve|api/models|api/datasets)",
     r"LocalEntryNotFoundError|OfflineModeIsEnabled|offline mode is enabled|outgoing traffic has been disabled",
     (
-        r"(?:requests\.exceptions|httpx|urllib3\.exceptions|httpcore)\.(?:ConnectionError"
+        r"(?:requests\.exceptions|httpx|urllib3\.exceptions|httpcore)\.(?:ConnectionError|ChunkedEncodingError"
         r"|ConnectTimeout|ReadTimeout|ConnectError|NewConnectionError|MaxRetryError)"
     ),
+    r"IncompleteRead\(\d+ bytes read",
     r"Connection(?:Error)?: Couldn'?t reach (?:'?\S+'? on the Hub|https?://)",
     (
         r"(?:getaddrinfo failed|Name or service not known|Temporary failure in name resolution"
@@ -103,6 +104,6 @@ def examine(machine: Machine) -> Iterator[Symptom]:
                 "neither hub nor mirrors answer: copy the model's folder here and give its path, or use "
                 "--model embedded"
             ),
-            command="fitune model import FOLDER",
+            command="fitune train FILE --model /path/to/folder",
         )
     yield Symptom(evidence=evidence, severity="warning", fixes=(fix,))

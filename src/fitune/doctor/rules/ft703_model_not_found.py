@@ -17,8 +17,8 @@ folder in which files are missing.
 
 ## How to fix
 
-Check the name; for a folder give its full path and copy what is missing: `fitune model import FOLDER` says what
-that is.
+Check the name: `fitune models` lists the models that are here. For a folder give its full path
+(`--model /path/to/folder`) and copy into it what is missing.
 
 ## How safe
 

@@ -44,4 +44,6 @@ PATTERNS = (
 
 def read(log: Log) -> Iterator[Symptom]:
     """The saved head has another number of labels, seen in a log."""
-    yield from matches(log, PATTERNS, confidence=0.95)
+    renamed = log.has(r"Missing key\(s\) in state_dict") and not log.has(PATTERNS[0])
+    if not renamed:
+        yield from matches(log, PATTERNS, confidence=0.95)

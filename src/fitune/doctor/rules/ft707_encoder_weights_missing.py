@@ -34,12 +34,22 @@ from fitune.doctor.load_report import find_load_report
 from fitune.doctor.log import Log, symptom
 from fitune.doctor.symptom import Symptom
 from fitune.messages import _
+from fitune.values import Fix
 
 SEVERITY = "error"
 
 
 def read(log: Log) -> Iterator[Symptom]:
     """Loading reports that name encoder weights."""
+    if hits := log.find(r"(?:Missing|Unexpected) key\(s\) in state_dict"):
+        text = _(
+            "save model.module.state_dict(), or take the prefix module. off the names of the file; and build the model "
+            "with the class it was saved from"
+        )
+        title = _("The names of the weights differ between the file and the model")
+        fix = Fix(safety="safe", text=text)
+        yield symptom(hits, confidence=0.6 if log.has(r"size mismatch for") else 0.95, title=title, fixes=(fix,))
+        return
     report = find_load_report(log)
     if report is not None and report.encoder_names:
         named = ", ".join(report.encoder_names[:3])

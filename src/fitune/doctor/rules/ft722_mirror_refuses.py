@@ -16,7 +16,7 @@ The URL in the message starts with the mirror's name, or `HF_ENDPOINT` is set.
 ## How to fix
 
 Wait some minutes, or go another way: `unset HF_ENDPOINT`, ModelScope (`modelscope download ...`), or a folder
-copied over (`fitune model import FOLDER`).
+copied over (`--model /path/to/folder`).
 
 ## How safe
 

@@ -35,6 +35,7 @@ SAFETY = "safe"
 COMMAND = "git lfs install && git lfs pull"
 PATTERNS = (
     r"invalid load key, 'v'",
+    r"without having git-lfs installed",
     r"version https://git-lfs\.github\.com/spec",
 )
 

@@ -36,6 +36,7 @@ SEVERITY = "error"
 PATTERNS = (
     r"GatedRepoError|Cannot access gated repo|Access to model \S+ is restricted"
     r"|You are trying to access a gated repo",
+    r"403 Forbidden: |You don't have the rights|403 Client Error: Forbidden for url: https://huggingface",
     r"Invalid (?:user )?(?:token|credentials in Authorization header)|Token is required"
     r"|User Access Token .* (?:expired|invalid)",
 )

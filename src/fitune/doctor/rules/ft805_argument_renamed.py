@@ -37,6 +37,7 @@ from fitune.doctor.log import Log, symptom
 from fitune.doctor.script import Call, Script
 from fitune.doctor.symptom import Edit, Symptom
 from fitune.messages import _
+from fitune.values import Fix
 
 SEVERITY = "error"
 SAFETY = "safe"
@@ -78,11 +79,18 @@ ALL = {*RENAMED, *SINCE_5, *GONE, "tokenizer", "use_auth_token"}
 
 def read(log: Log) -> Iterator[Symptom]:
     """The TypeError; a deprecation warning is a note."""
+    if launched := log.find(r"unrecognized arguments: (--local[-_]rank)"):
+        title = _("torchrun gives the rank in the environment, not as an argument")
+        text = _("read it in the script: int(os.environ['LOCAL_RANK']); and start with torchrun")
+        yield symptom(launched, confidence=0.95, title=title, fixes=(Fix(safety="safe", text=text),))
+        return
     hits = log.find(r"got an unexpected keyword argument '(\w+)'")
+    # accelerate's keywords, passed by the Trainer's own code: its version, not the script.
+    inside = log.has(r"in create_accelerator_and_postprocess|Accelerator\(\*\*")
     own = [
         hit
         for hit in hits
-        if (hit.match[1] in ALL and "Accelerator" not in hit.line.text)
+        if (hit.match[1] in ALL and not inside and "Accelerator" not in hit.line.text)
         or "TrainingArguments" in hit.line.text
         or re.search(r"\bTrainer\.", hit.line.text)
     ]

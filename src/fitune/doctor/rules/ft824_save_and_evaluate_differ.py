@@ -1,0 +1,46 @@
+"""load_best_model_at_end wants saving and evaluating at the same steps
+
+## What it says
+
+`--load_best_model_at_end requires the save and eval strategy to match`, or `requires the saving steps to be a
+round multiple of the evaluation steps`.
+
+## Why
+
+The best checkpoint can only be one that was evaluated: without an evaluation at that step there is nothing to
+compare.
+
+## How to know
+
+`print(args.eval_strategy, args.eval_steps, args.save_strategy, args.save_steps)`.
+
+## How to fix
+
+Give both the same value: `eval_strategy="epoch", save_strategy="epoch"`, or `"steps"` with `save_steps` a
+multiple of `eval_steps`. `fitune train` keeps the best weights apart from the checkpoints and needs neither.
+
+## How safe
+
+Safe: only when checkpoints are written changes.
+
+## Sources
+
+https://huggingface.co/docs/transformers/main_classes/trainer
+"""
+
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+
+SEVERITY = "error"
+SAFETY = "safe"
+PATTERNS = (
+    r"requires the saving steps to be a round multiple of the eval",
+    r"load_best_model_at_end`? requires the (?:save and eval|saving)",
+)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """load_best_model_at_end wants saving and evaluating at the same steps, seen in a log."""
+    yield from matches(log, PATTERNS, confidence=0.97)
