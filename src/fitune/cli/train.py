@@ -124,7 +124,10 @@ def run_job(
         return
     try:
         from fitune.cli.planned import plan_beside
-        from fitune.training import Saving, train
+        from fitune.hf import without_extras
+
+        with without_extras():
+            from fitune.training import Saving, train
 
         with shown_live(run, job.metric):
             train(

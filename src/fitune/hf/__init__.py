@@ -24,6 +24,7 @@ _FILE_OF = {
     "resolve": "hub",
     "KNOWN": "known",
     "KnownModel": "known",
+    "without_extras": "lightly",
     "ListedModel": "listing",
     "list_models": "listing",
     "ATTENTION": "knobs",
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from fitune.hf.knobs import parameter_groups as parameter_groups
     from fitune.hf.known import KNOWN as KNOWN
     from fitune.hf.known import KnownModel as KnownModel
+    from fitune.hf.lightly import without_extras as without_extras
     from fitune.hf.listing import ListedModel as ListedModel
     from fitune.hf.listing import list_models as list_models
     from fitune.hf.models import LoadedModel as LoadedModel
