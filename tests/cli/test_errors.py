@@ -72,6 +72,63 @@ def test_a_bug_goes_into_a_file(command: Call, monkeypatch: pytest.MonkeyPatch) 
     assert "'report'" in log
 
 
+OUT_OF_MEMORY = (
+    "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 7.79 GiB of which 512.00 MiB is "
+    "free. Including non-PyTorch memory, this process has 7.20 GiB memory in use. Of the allocated memory 6.90 GiB is "
+    "allocated by PyTorch, and 100.00 MiB is reserved by PyTorch but unallocated."
+)
+
+
+def training_dies_of(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def fail(*_arguments: object, **_settings: object) -> None:
+        raise error
+
+    Path("rows.json").write_text('{"text": "a", "label": "b"}\n')
+    monkeypatch.setattr("fitune.training.train", fail)
+
+
+def log_named_in(text: str) -> str:
+    path = Path(re.search(r"(?:details are in|详细信息在) ?(.*)", text)[1])  # type: ignore[index]
+    log = path.read_text(encoding="utf-8")
+    path.unlink()
+    return log
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_full_card_is_a_finding_and_no_bug(command: Call, monkeypatch: pytest.MonkeyPatch, language: str) -> None:
+    training_dies_of(monkeypatch, RuntimeError(OUT_OF_MEMORY))
+    result = command("train", "rows.json", "--lang", language)
+    assert result.code == 1
+    assert result.err.startswith("[FT301] ")
+    assert "\n  -> " in result.err
+    assert "fitune explain FT301" in result.err
+    assert "Traceback" not in result.err
+    assert bool(re.search("[一-鿿]", result.err)) == (language == "zh")
+    assert "Traceback (most recent call last)" in log_named_in(result.err)
+
+
+@pytest.mark.parametrize("error", [KeyError("label"), AssertionError("no"), IndexError("list index out of range")])
+def test_a_bug_in_training_is_called_one(command: Call, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    training_dies_of(monkeypatch, error)
+    result = command("train", "rows.json")
+    assert result.code == 1
+    assert "mistake in fitune" in result.err
+    assert type(error).__name__ in log_named_in(result.err)
+
+
+def test_a_doctor_that_fails_hides_nothing(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_arguments: object) -> None:
+        raise LookupError("the doctor is ill")
+
+    training_dies_of(monkeypatch, RuntimeError(OUT_OF_MEMORY))
+    monkeypatch.setattr("fitune.doctor.diagnose_log", fail)
+    result = command("train", "rows.json")
+    assert "mistake in fitune" in result.err
+    log = log_named_in(result.err)
+    assert "CUDA out of memory" in log
+    assert "the doctor is ill" in log
+
+
 def test_ctrl_c_is_no_error_message(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     fails_with(monkeypatch, KeyboardInterrupt())
     result = command("report", "x")

@@ -35,7 +35,9 @@ JOB = {field.replace("_", "-") for field in Job.model_fields if field != "train"
 
 
 def options_in(help_text: str) -> set[str]:
-    return set(re.findall(r"--([a-z][a-z-]+)", "\n".join(re.findall(r"^  (-.*?)(?:  |$)", help_text, re.M)))) - {"help"}
+    return set(re.findall(r"--([a-z][a-z0-9-]+)", "\n".join(re.findall(r"^  (-.*?)(?:  |$)", help_text, re.M)))) - {
+        "help"
+    }
 
 
 def test_the_verbs_are_those_of_the_table(command: Call) -> None:

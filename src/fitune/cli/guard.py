@@ -16,11 +16,20 @@ from fitune.messages import _
 from fitune.values import Refusal
 
 INTERRUPTED = 130
+# Verbs that load a model: what they die of is mostly the machine, a disk or the hub.
+_AT_WORK = {"train", "demo", "baseline", "predict", "serve", "export", "push"}
+# Memory, environment, disk, models and hub; a finding about data or a script would put a bug of fitune on the user.
+_FROM_OUTSIDE = ("FT3", "FT4", "FT6", "FT7")
+_SURE = 0.8
 
 
 @contextmanager
 def guarded(arguments: Sequence[str]) -> Generator[None, None, None]:
-    """Refusal: one clear message, exit 2. Ctrl-C: 130. A closed pipe: quiet. A bug: a log file and one line, exit 1."""
+    """Refusal: one clear message, exit 2. Ctrl-C: 130. A closed pipe: quiet.
+
+    Anything else: exit 1 and a log file with the traceback; the doctor's finding where it knows the cause, else one
+    line that names the bug.
+    """
     try:
         yield
     except Refusal as refusal:
@@ -35,6 +44,9 @@ def guarded(arguments: Sequence[str]) -> Generator[None, None, None]:
         raise SystemExit(141) from None
     except Exception as error:  # noqa: BLE001  (the last wall before the user)
         path = write_bug_log(arguments, error)
+        if (known := known_cause(arguments, error, path)) is not None:
+            sys.stderr.write(known + "\n")
+            raise SystemExit(1) from None
         first = str(error).strip().splitlines()
         summary = f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
         sys.stderr.write(
@@ -44,6 +56,28 @@ def guarded(arguments: Sequence[str]) -> Generator[None, None, None]:
             + "\n"
         )
         raise SystemExit(1) from None
+
+
+def known_cause(arguments: Sequence[str], error: Exception, log: Path) -> str | None:
+    """What the doctor finds in the traceback: code, title, why, and what to type. None: it is a bug of fitune."""
+    if not arguments or arguments[0] not in _AT_WORK:
+        return None
+    try:
+        # Only now: no command that goes well pays for it.
+        from fitune.doctor import diagnose_log
+
+        found = diagnose_log("".join(traceback.format_exception(error)), log.name).findings
+    except Exception as second:  # noqa: BLE001  (the first error is the one to be told; this one goes beside it)
+        with log.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write("\nThe doctor failed on it:\n" + "".join(traceback.format_exception(second)))
+        return None
+    for finding in found[:1]:
+        if finding.severity == "error" and finding.confidence >= _SURE and finding.code.startswith(_FROM_OUTSIDE):
+            fixes = [f"  -> {fix.text}" + (f": {fix.command}" if fix.command else "") for fix in finding.fixes]
+            more = _("More: fitune explain {code}. All details are in {path}", code=finding.code, path=log)
+            why = "  " + " ".join(finding.why.split())
+            return "\n".join([f"[{finding.code}] {finding.title}", why, *fixes, more])
+    return None
 
 
 def refusal_text(refusal: Refusal) -> str:
