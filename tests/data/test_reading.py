@@ -1,5 +1,6 @@
 """Every format: what is recognised, what is read, and that reading what was written gives the same rows."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -332,3 +333,60 @@ def test_a_file_cut_within_its_last_character_is_utf8(tmp_path: Path) -> None:
     assert rows.format.encoding == "utf-8"
     assert [e.text for e in rows.examples] == ["很快"]
     assert [s.source.line for s in rows.skipped] == [2]
+
+
+def spans_file(path: Path, ends: int, *, empty: bool) -> Path:
+    """Twelve rows with two places each; ``ends`` is added to every end, and some spans have start = end."""
+    lines = []
+    for row in range(12):
+        text = f"{'今天' * (row % 3)}在北京{'和的很'[row % 3]}上海{'喝茶见'[row % 3]}"
+        at = text.index("北京")
+        spans = [[at, at + 2 + ends, "地"], [at + 3, at + 5 + ends, "地"]]
+        if empty and row % 5 == 0:
+            spans.append([0, 0, "字"])
+        lines.append(json.dumps({"text": text, "entities": spans}, ensure_ascii=False))
+    path.write_text("\n".join(lines), "utf-8")
+    return path
+
+
+def test_a_few_empty_spans_do_not_move_the_ends_of_all_others(tmp_path: Path) -> None:
+    rows = read(spans_file(tmp_path / "a.jsonl", 0, empty=True))
+    assert {e.text[s.start : s.end] for e in rows.examples for s in e.spans} == {"北京", "上海"}
+    assert len(rows.skipped) == 3, "rows with an empty span are left out and counted"
+
+
+def test_one_character_spans_tell_inclusive_ends(tmp_path: Path) -> None:
+    rows = read(spans_file(tmp_path / "a.jsonl", -1, empty=True))
+    found = {(e.text[s.start : s.end], s.label) for e in rows.examples for s in e.spans}
+    assert {text for text, label in found if label == "地"} == {"北京", "上海"}
+    assert not rows.skipped
+
+
+def test_token_lists_as_model_hubs_have_them(tmp_path: Path) -> None:
+    rows = read(FIXTURES / "token_lists.jsonl")
+    assert rows.format.name == "token-lists"
+    assert [(e.text, [(e.text[s.start : s.end], s.label) for s in e.spans]) for e in rows.examples] == [
+        ("李雷住在南京。", [("李雷", "PER"), ("南京", "LOC")]),
+        ("没有实体", []),
+        ("iPhone在沪发布", [("iPhone", "PROD"), ("沪", "LOC")]),
+    ]
+    out = tmp_path / "out.jsonl"
+    write(out, rows.examples, rows.format)
+    again = read(out)
+    assert [(e.text, e.spans) for e in again.examples] == [(e.text, e.spans) for e in rows.examples]
+    numbers = tmp_path / "numbers.jsonl"
+    numbers.write_text('{"tokens": ["李", "雷"], "ner_tags": [1, 2]}\n', "utf-8")
+    with pytest.raises(Refusal, match="numbers"):
+        read(numbers)
+    uneven = tmp_path / "uneven.jsonl"
+    uneven.write_text(out.read_text("utf-8") + '{"tokens": ["李"], "ner_tags": ["B-X", "O"]}\n', "utf-8")
+    assert [s.source.line for s in read(uneven).skipped] == [4]
+
+
+def test_a_table_without_a_label_column_is_not_read_as_text(tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    path.write_text("\n".join(f"标题{n}的内容很长很长,另一列{n}的内容也很长很长,第三列{n}" for n in range(30)), "utf-8")
+    with pytest.raises(Refusal) as refusal:
+        read(path)
+    assert "--label-column" in refusal.value.next_step
+    assert len(read(path, format="text").examples) == 30

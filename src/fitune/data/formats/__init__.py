@@ -12,6 +12,7 @@ from fitune.data.formats.records import RECORDS
 from fitune.data.formats.sheets import EXCEL, PARQUET
 from fitune.data.formats.spans import SPANS
 from fitune.data.formats.tag_cells import TAG_CELLS
+from fitune.data.formats.token_lists import TOKEN_LISTS
 from fitune.data.formats.word_tag import WORD_TAG
 
 __all__ = ["ALIASES", "PATH_FORMATS", "TEXT_FORMATS", "Columns", "PathFormat", "Sample", "TextFormat"]
@@ -23,6 +24,7 @@ TEXT_FORMATS: tuple[TextFormat, ...] = (
     CLUENER,
     LABEL_STUDIO,
     SPANS,
+    TOKEN_LISTS,
     RECORDS,
     TAG_CELLS,
     COLUMNS,

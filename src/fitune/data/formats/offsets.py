@@ -57,7 +57,9 @@ class BadSpan(ValueError):
 def detect_convention(rows: Iterable[tuple[str, list[Stored]]]) -> Detected:
     """The convention under which most stored mentions equal the text; without mentions, the only one that fits."""
     fits: Counter[Convention] = Counter()
-    compared = unnamed = empty = beyond = beyond_utf16 = 0
+    shorter: set[str] = set()
+    longer: set[str] = set()
+    compared = unnamed = empty = at_end = beyond = beyond_utf16 = 0
     for text, spans in rows:
         astral = is_astral(text)
         for span in spans:
@@ -67,6 +69,10 @@ def detect_convention(rows: Iterable[tuple[str, list[Stored]]]) -> Detected:
             if span.mention is None:
                 unnamed += 1
                 empty += start == end
+                at_end += end == len(text)
+                if start < end:
+                    shorter.add(text[start:end])
+                    longer.add(text[start : end + 1])
                 beyond += end > len(text)
                 beyond_utf16 += astral and len(text) < end <= len(text) + sum(c > "\uffff" for c in text)
                 continue
@@ -86,7 +92,10 @@ def detect_convention(rows: Iterable[tuple[str, list[Stored]]]) -> Detected:
             unit=_("UTF-16 units") if best.utf16 else _("characters"),
         )
         return Detected(best, evidence)
-    best = Convention(inclusive=empty > 0, utf16=beyond_utf16 > 0 and beyond_utf16 == beyond)
+    # A one-character mention has start = end under inclusive ends. But spans may also be empty by mistake: then one
+    # ends at the text's length, or reading one character more makes the same mention look different each time.
+    inclusive = empty > 0 and at_end == 0 and len(longer) <= len(shorter)
+    best = Convention(inclusive=inclusive, utf16=beyond_utf16 > 0 and beyond_utf16 == beyond)
     if best.inclusive:
         return Detected(best, _("{count} spans have start = end, so the end is the last character", count=empty))
     if best.utf16:

@@ -7,11 +7,26 @@ from collections.abc import Iterable, Iterator
 from fitune.data.formats.base import Sample, TextFormat, one_line
 from fitune.data.rows import Format, Tally
 from fitune.messages import _
-from fitune.values import Example, Prediction, Source
+from fitune.values import Example, Prediction, Refusal, Source
 
 
 def recognize(sample: Sample) -> Format | None:
-    """Any text at all: asked last."""
+    """Any text at all: asked last. But a table whose columns nothing could make sense of is no text.
+
+    Raises:
+        Refusal: the file is named .csv or .tsv, and nearly all its lines have as many cells as the first.
+    """
+    separator = {".csv": ",", ".tsv": "\t"}.get(sample.path.suffix.lower())
+    lines = [line for line in sample.lines[:200] if line.strip()]
+    if separator is not None and lines and not sample.forced:
+        width = lines[0].count(separator)
+        if width and sum(line.count(separator) == width for line in lines) >= 0.8 * len(lines):
+            raise Refusal(
+                _("no column could be told to hold labels; the columns are: {known}", known=lines[0][:200]),
+                where=f"{sample.path}:1",
+                next_step=_("Name them: --text-column NAME --label-column NAME; or read lines with --format text"),
+                code="FT195",
+            )
     return Format(name="text", evidence=_("one text a line; no labels found"))
 
 
