@@ -25,4 +25,20 @@ Safe.
 fitune: data/checking
 """
 
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, symptom
+from fitune.doctor.symptom import Symptom
+from fitune.messages import _
+from fitune.values import Fix
+
 SEVERITY = "warning"
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """A tokenizer that was given nothing, or a number, where it wants text."""
+    hits = log.find(r"text input must be of type `?str`?", r"TextEncodeInput must be Union\[")
+    if hits:
+        title = _("A text is empty or not text (None, nan or a number)")
+        text = _("drop such rows and make the others text: data = data.dropna(subset=['text']).astype(str)")
+        yield symptom(hits, confidence=0.93, title=title, severity="error", fixes=(Fix(safety="display", text=text),))

@@ -36,6 +36,7 @@ SEVERITY = "error"
 SAFETY = "safe"
 COMMAND = "fitune check FILE"
 PATTERNS = (
+    r"Unexpected UTF-8 BOM",
     r"UnicodeDecodeError: '[\w-]+' codec can'?t decode",
     r"'(?:gbk|utf-?8|gb2312|ascii|charmap|cp936)' codec can'?t decode byte",
 )

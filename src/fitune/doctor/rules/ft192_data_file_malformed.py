@@ -37,7 +37,7 @@ SEVERITY = "error"
 SAFETY = "safe"
 COMMAND = "fitune check FILE"
 PATTERNS = (
-    r"JSONDecodeError: (?:Expecting|Extra data|Unterminated|Invalid|Unexpected)",
+    r"JSONDecodeError: (?:Expecting|Extra data|Unterminated|Invalid|Unexpected(?! UTF-8 BOM))",
     r"Error tokenizing data\. C error",
     r"DatasetGenerationError|DatasetGenerationCastError|pyarrow\.lib\.Arrow(?:Invalid|TypeError)|Couldn't cast",
     r"XLRDError|EmptyDataError|No columns to parse from file|BadZipFile: File is not a zip file.*xlsx",

@@ -32,7 +32,10 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
-PATTERNS = (r"least populated class in y has only \d+ member",)
+PATTERNS = (
+    r"(?:test|train)_size = \d+ should be greater or equal to the number of classes",
+    r"least populated class in y has only \d+ member",
+)
 
 
 def read(log: Log) -> Iterator[Symptom]:

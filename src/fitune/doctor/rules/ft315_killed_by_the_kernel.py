@@ -35,13 +35,14 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 
 SURE = (
-    r"oom[-_]kill(?:er|ed)?\b(?! enabled|=0)|OOM Killed|Out of memory: Killed process|OOMKilled",
+    r"low on resource: memory|oom[-_]kill(?:er|ed)?\b(?! enabled|=0)|OOM Killed"
+    r"|Out of memory: Killed process|OOMKilled",
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returned non-zero exit status|退出码|返回码|rc)\s*[:=]?\s*137\b",
     r"exitcode\s*:\s*-9|Signal 9 \(SIGKILL\)|SIGKILL",
 )
 LIKELY = (
     r"^\s*(?:\S+: line \d+:\s+)?(?:\[?\d+\]?\s*[+-]?\s*)?Killed\s*(?:python|nohup|torchrun|$)|^\s*已杀死",
-    r"kernel appears to have died|Kernel died|DeadKernelError|内核似乎挂掉了",
+    r"kernel(?: for \S+)? appears to have died|Kernel died|DeadKernelError|内核似乎挂掉了",
 )
 
 

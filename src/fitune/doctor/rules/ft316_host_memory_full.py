@@ -39,6 +39,7 @@ from fitune.messages import _
 SEVERITY = "error"
 TOPIC = "memory"
 PATTERNS = (
+    r"ArrowMemoryError|malloc of size \d+ failed",
     r"DefaultCPUAllocator: (?:not enough|can't allocate) memory",
     r"^\s*(?:numpy\S*\.)?(?:_Array)?MemoryError\b",
     r"Unable to allocate .* for an array",

@@ -56,12 +56,18 @@ def read(log: Log) -> Iterator[Symptom]:
             r"|datasets)\b[^\n]*(?:not found|library but|pip install)"
         ),
         r"Using the `Trainer` with `PyTorch` requires `(accelerate)",
+        r"requires (tensorboard|wandb|swanlab|mlflow) to be installed",
         r"you need to install the following dependencies\[?['\"](\w+)",
         r"Missing optional dependency ['\"](\w+)|(?:bash|zsh"
         r"|sh): (?:line \d+: )?(?:\d+: )?(\w+): (?:command )?not found",
         r"无法将“(\w+)”项识别为|'(\w+)' (?:不是内部或外部命令|is not recognized as)|term '(\w+)' is not recognized",
         r"(\w+) is not installed\. Please install it|requires the (\w+) (?:library|package) but it was not found",
     )
+    if shadowed := log.find(r"partially initialized module '(datasets|transformers|evaluate|tokenizers|accelerate)'"):
+        title = _("A file of your own named {module}.py hides the package", module=shadowed[0].match[1])
+        text = _("rename the file (and delete its __pycache__), then run again")
+        yield symptom(shadowed, confidence=0.95, title=title, fixes=(Fix(safety="safe", text=text),))
+        return
     if not hits:
         return
     module = next(group for group in hits[0].match.groups() if group).split(".")[0]

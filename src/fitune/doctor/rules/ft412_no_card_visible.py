@@ -39,6 +39,7 @@ from fitune.values import Fix
 SEVERITY = "error"
 TOPIC = "driver"
 PATTERNS = (
+    r"Error 802: system not yet initialized",
     r"Found no NVIDIA driver on your system",
     r"No CUDA GPUs are available",
     r"nvidia-smi: (?:command )?not found|nvidia-smi: 未找到命令|'nvidia-smi' (?:不是内部或外部命令|is not recognized)",

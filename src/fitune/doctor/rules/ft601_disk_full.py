@@ -39,6 +39,7 @@ SEVERITY = "error"
 TOPIC = "disk"
 SAFETY = "unsafe"
 PATTERNS = (
+    r"low on resource: ephemeral-storage",
     r"No space left on device|ENOSPC|\[Errno 28\]",
     r"(?:^\s*|: |\] )(?:磁盘空间不足|设备上没有空间)|not enough space on the disk|WinError 112",
     r"PytorchStreamWriter failed writing file|inline_container\.cc.*(?:enforce fail|unexpected pos)",

@@ -35,6 +35,7 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 PATTERNS = (
+    r"is not a valid JSON file",
     r"PytorchStreamReader failed",
     r"unexpected EOF, expected \d+ more bytes|the file might be corrupted",
     r"Error while deserializing header|(?:Safetensor|SafetensorRust)Error|HeaderTooLarge|InvalidHeader"
