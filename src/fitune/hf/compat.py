@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,7 +32,7 @@ def training_arguments(**fields: Any) -> TrainingArguments:
 
 
 @contextmanager
-def no_bars() -> Iterator[None]:
+def no_bars() -> Generator[None, None, None]:
     """No progress bars of transformers' own around loading and saving: fitune shows its own."""
     from transformers.utils import logging
 

@@ -99,7 +99,7 @@ class Layout:
         rows = [tensor[0].transpose(0, 1) for tensor in (query, key, value)]
         # split, not slices: its backward is one concatenation instead of a zero-filled pack for each group.
         pieces = zip(*(row.split([group.tokens for group in groups]) for row in rows), strict=True)
-        parts = [_attend_group(group, *piece, dropout, scale) for group, piece in zip(groups, pieces, strict=True)]
+        parts = [_attend_group(group, q, k, v, dropout, scale) for group, (q, k, v) in zip(groups, pieces, strict=True)]
         together = parts[0] if len(parts) == 1 else torch.cat(parts)
         return together.transpose(0, 1).unsqueeze(0)
 
@@ -111,8 +111,8 @@ class Layout:
             ends = torch.tensor([0, *np.cumsum(self.lengths).tolist()], dtype=torch.int32)
             self._cumulative[device] = ends.to(device, non_blocking=True)
         ends, longest = self._cumulative[device], self.lengths[0]
-        rows = [tensor[0].transpose(0, 1).contiguous() for tensor in (query, key, value)]
-        out = varlen_attn(*rows, ends, ends, longest, longest, scale=scale)
+        q, k, v = (tensor[0].transpose(0, 1).contiguous() for tensor in (query, key, value))
+        out = varlen_attn(q, k, v, ends, ends, longest, longest, scale=scale)
         assert isinstance(out, Tensor)
         return out.transpose(0, 1).unsqueeze(0)
 

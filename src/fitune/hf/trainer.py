@@ -5,12 +5,15 @@ The stock Trainer sums the means of its accumulation batches for heads that igno
 dataloader is a whole optimizer step, ``microbatch.Stepper`` cuts it, and the loss is the mean over all its items.
 """
 
+# The Trainer types its model as optional, though it is there whenever one of its methods runs.
+# pyright: reportOptionalMemberAccess=false
 from __future__ import annotations
 
 import copy
 import logging
 from typing import Any
 
+import numpy as np
 import torch
 import transformers
 from torch import Tensor, nn
@@ -244,7 +247,7 @@ class Trainer(transformers.Trainer):
             )
         metrics = dataloader.evaluate(self.model, self.args.device)
         named = {f"{metric_key_prefix}_{name}": value for name, value in metrics.items()}
-        return EvalLoopOutput(predictions=(), label_ids=None, metrics=named, num_samples=len(dataloader))
+        return EvalLoopOutput(predictions=np.empty(0), label_ids=None, metrics=named, num_samples=len(dataloader))
 
 
 def _one_step_a_batch(arguments: transformers.TrainingArguments) -> transformers.TrainingArguments:

@@ -5,7 +5,7 @@ Legend: B windows, L tokens, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -121,7 +121,7 @@ class Learner(nn.Module):
         return losses.mean(-1)
 
     @contextmanager
-    def _autocast(self, device_type: str) -> Iterator[None]:
+    def _autocast(self, device_type: str) -> Generator[None, None, None]:
         dtype = _DTYPES.get(self.precision)
         with torch.autocast(device_type, dtype=dtype, enabled=dtype is not None):
             yield

@@ -99,7 +99,8 @@ class BestModel(TrainerCallback):
             return True
         return value < self.best_value if self.metric == "loss" else value > self.best_value
 
-    def on_evaluate(self, args: Any, state: Any, control: Any, metrics: dict[str, float], **_rest: Any) -> None:
+    def on_evaluate(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        metrics: dict[str, float] = given["metrics"]
         own = {name.removeprefix("eval_"): float(value) for name, value in metrics.items() if name.startswith("eval_")}
         seconds = own.pop("runtime", None)
         for name in ("samples_per_second", "steps_per_second", "model_preparation_time"):
