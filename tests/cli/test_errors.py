@@ -138,3 +138,50 @@ def test_ctrl_c_is_no_error_message(command: Call, monkeypatch: pytest.MonkeyPat
 def test_a_code_stands_in_front(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     fails_with(monkeypatch, Refusal("too much", where="a:1", next_step="take less", code="FT101"))
     assert command("report", "x").err == "[FT101] a:1: too much\n  -> take less\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "found"),
+    [
+        (FileExistsError(17, "File exists", "out"), "out: this path cannot be used (File exists)"),
+        (NotADirectoryError(20, "Not a directory", "a/b"), "a/b: this path cannot be used (Not a directory)"),
+        (FileNotFoundError(2, "No such file or directory", "out"), "out: this path cannot be used"),
+        (PermissionError(13, "Permission denied", "out"), "[FT605] out: this path is closed to you"),
+        (OSError(30, "Read-only file system", "out"), "[FT605] out: this path is closed to you"),
+        (OSError(28, "No space left on device"), "[FT601] the disk is full"),
+    ],
+)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_path_that_refuses_is_no_bug(
+    command: Call, monkeypatch: pytest.MonkeyPatch, error: OSError, found: str, language: str
+) -> None:
+    fails_with(monkeypatch, error)
+    result = command("report", "x", "--lang", language)
+    assert result.code == 2
+    assert "\n  -> " in result.err
+    assert "details" not in result.err
+    if language == "en":
+        assert result.err.startswith(found)
+    else:
+        assert re.search("[一-鿿].*\n  -> .*[一-鿿]", result.err)
+
+
+def test_a_file_that_fitune_lacks_is_a_bug(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fitune
+
+    own = Path(fitune.__file__).parent / "no_such_page.html"
+    fails_with(monkeypatch, FileNotFoundError(2, "No such file or directory", str(own)))
+    result = command("report", "x")
+    assert result.code == 1
+    assert "mistake in fitune" in result.err
+    log_named_in(result.err)
+
+
+def test_a_folder_for_repairs_that_is_a_file(command: Call) -> None:
+    rows = "".join(f"text,label\n{i % 2},{i % 2}\n" for i in range(20))
+    Path("rows.csv").write_text(rows)
+    Path("taken").write_text("mine")
+    result = command("check", "rows.csv", "--fix", "taken")
+    assert result.code == 2
+    assert result.err.startswith("taken: this path cannot be used")
+    assert Path("taken").read_text() == "mine"

@@ -390,3 +390,9 @@ def test_a_table_without_a_label_column_is_not_read_as_text(tmp_path: Path) -> N
         read(path)
     assert "--label-column" in refusal.value.next_step
     assert len(read(path, format="text").examples) == 30
+
+
+def test_a_failed_write_names_the_path_that_was_typed(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as missing:
+        write(tmp_path / "nowhere" / "out.jsonl", [], Format(name="json"))
+    assert missing.value.filename == str(tmp_path / "nowhere")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import tempfile
@@ -27,8 +28,8 @@ _SURE = 0.8
 def guarded(arguments: Sequence[str]) -> Generator[None, None, None]:
     """Refusal: one clear message, exit 2. Ctrl-C: 130. A closed pipe: quiet.
 
-    Anything else: exit 1 and a log file with the traceback; the doctor's finding where it knows the cause, else one
-    line that names the bug.
+    A path or a disk that refuses: exit 2. Anything else: exit 1 and a log file with the traceback; the doctor's
+    finding where it knows the cause, else one line that names the bug.
     """
     try:
         yield
@@ -43,6 +44,9 @@ def guarded(arguments: Sequence[str]) -> Generator[None, None, None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(141) from None
     except Exception as error:  # noqa: BLE001  (the last wall before the user)
+        if (refused := refused_by_disk(error)) is not None:
+            sys.stderr.write(refusal_text(refused) + "\n")
+            raise SystemExit(refused.exit_code) from None
         path = write_bug_log(arguments, error)
         if (known := known_cause(arguments, error, path)) is not None:
             sys.stderr.write(known + "\n")
@@ -78,6 +82,45 @@ def known_cause(arguments: Sequence[str], error: Exception, log: Path) -> str | 
             why = "  " + " ".join(finding.why.split())
             return "\n".join([f"[{finding.code}] {finding.title}", why, *fixes, more])
     return None
+
+
+def refused_by_disk(error: BaseException) -> Refusal | None:
+    """The words for a path or a disk that refused; None for any other error.
+
+    A file that is missing from an installation is no fault of the user's path, and stays a bug.
+    """
+    if not isinstance(error, OSError):
+        return None
+    where = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes, os.PathLike)) else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Refusal(
+            _("the disk is full"),
+            where=where,
+            next_step=_("Make room on this disk, or name a folder on another one."),
+            code="FT601",
+        )
+    if not where or _is_installed(Path(where)):
+        return None
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return Refusal(
+            _("this path is closed to you ({error})", error=error.strerror),
+            where=where,
+            next_step=_("Name one that you may read and write, or look at its rights: ls -ld {path}", path=where),
+            code="FT605",
+        )
+    if error.errno in (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG):
+        return Refusal(
+            _("this path cannot be used ({error})", error=error.strerror),
+            where=where,
+            next_step=_("Check the path, or name another one."),
+        )
+    return None
+
+
+def _is_installed(path: Path) -> bool:
+    """Whether ``path`` lies in Python or among its packages, where a user's files are not."""
+    homes = (Path(__file__).resolve().parents[1], Path(os.__file__).parent, Path(sys.prefix) / "lib")
+    return any(path.is_relative_to(home) for home in homes)
 
 
 def refusal_text(refusal: Refusal) -> str:

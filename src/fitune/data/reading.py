@@ -171,6 +171,11 @@ def write(path: str | os.PathLike[str], items: Iterable[Example | Prediction], f
             with aside.open("w", encoding=format.encoding, newline="") as file:
                 write_lines(file, writer.dump(items, format), format.encoding, format.newline)
         aside.replace(place)
+    except OSError as error:
+        if error.filename is not None:
+            # Nobody typed the name of the part.
+            error.filename = str(place if place.is_dir() or place.parent.is_dir() else place.parent)
+        raise
     except UnicodeEncodeError as error:
         character = repr(error.object[error.start])
         raise Refusal(
