@@ -1,12 +1,15 @@
 """``fitune train``: a file in, a run directory out."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fitune.cli.app import add_verb
 from fitune.messages import _
 from fitune.values import Fit, Job
+
+if TYPE_CHECKING:
+    from fitune.runs import Run
 
 
 def add(app: typer.Typer) -> None:
@@ -104,8 +107,8 @@ def run_job(
     from pathlib import Path
 
     from fitune.cli.progress import shown_live
-    from fitune.cli.render import say, show_scores
-    from fitune.runs import Run, write_report
+    from fitune.cli.render import say
+    from fitune.runs import Run
     from fitune.training import choose_run
 
     name = Path(file).resolve().parent if Path(file).name == "job.toml" else file
@@ -140,13 +143,27 @@ def run_job(
                 **settings,
             )
     except BaseException:
-        # A directory made here for a run that never began is noise.
-        if not out and directory.is_dir() and not run.job_path.exists():
-            for left in ("identity.json", "lock.guard"):
-                (directory / left).unlink(missing_ok=True)
-            if not any(directory.iterdir()):
-                directory.rmdir()
+        if not out:
+            forget_unborn(run)
         raise
+    tell_end(run)
+
+
+def forget_unborn(run: "Run") -> None:
+    """A directory made here for a run that never began is noise."""
+    if not run.directory.is_dir() or run.job_path.exists():
+        return
+    for left in ("identity.json", "lock.guard"):
+        (run.directory / left).unlink(missing_ok=True)
+    if not any(run.directory.iterdir()):
+        run.directory.rmdir()
+
+
+def tell_end(run: "Run") -> None:
+    """Scores, where everything lies, and the exit code that the run's last event names."""
+    from fitune.cli.render import say, show_scores
+    from fitune.runs import write_report
+
     if run.evaluation is not None:
         show_scores(run.evaluation)
     if run.model_path.is_dir():

@@ -90,7 +90,7 @@ def make_optimizer(groups: list[dict[str, Any]], name: str) -> torch.optim.Optim
     if name == "adafactor":
         return torch.optim.Adafactor(groups, lr=lr)
     try:
-        from bitsandbytes.optim import AdamW8bit  # pyright: ignore[reportMissingImports]
+        from bitsandbytes.optim import AdamW8bit  # pyright: ignore
     except ImportError:
         raise Refusal(
             _("8-bit AdamW needs the package bitsandbytes, which is not installed"),

@@ -114,8 +114,6 @@ def _keys(objects: list[JsonObject]) -> tuple[str, str] | None:
     """(tokens, tags): the two lists of equal length that most objects have, the tags looking like tags."""
     for token_key in _TOKEN_KEYS:
         for tag_key in _TAG_KEYS:
-            if tag_key == token_key:
-                continue
             rows = [o for o in objects if _lists(o, token_key, tag_key)]
             if len(rows) * 2 <= len(objects):
                 continue
