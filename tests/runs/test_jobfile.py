@@ -95,3 +95,38 @@ def test_a_missing_file_names_the_command_that_makes_one(tmp_path: Path) -> None
     with pytest.raises(Refusal) as caught:
         read_job_toml(tmp_path / "job.toml")
     assert "fitune init" in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("line", "english"),
+    [
+        ('epochs = "many"', "must be a number"),
+        ("epochs = -1", "must be greater than 0"),
+        ("epochs = inf", "must be finite"),
+        ("seed = 1.5", "must be a whole number"),
+        ("batch_size = 0", "must be at least 1"),
+        ("warmup_fraction = 1", "must be less than 1"),
+        ("dev = 3", "must be a text in quotes"),
+        ('dev = ""', "must not be empty"),
+        ('multi_label = "perhaps"', "must be true or false"),
+        ('head = "x"', "must be one of 'softmax', 'crf'"),
+        ("class_weights = 3", 'must be "balanced", or a number for each label'),
+        ('class_weights = {A = "x"}', 'must be "balanced", or a number for each label'),
+    ],
+)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_wrong_value_is_told_its_rule_in_the_language(tmp_path: Path, line: str, english: str, language: str) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(f'train = "a"\n{line}\n', encoding="utf-8")
+    set_language(language)  # type: ignore[arg-type]
+    try:
+        with pytest.raises(Refusal) as refused:
+            read_job_toml(path)
+    finally:
+        set_language("en")
+    found = refused.value.found
+    assert "Input" not in found
+    if language == "en":
+        assert english in found
+    else:
+        assert any("一" <= character <= "鿿" for character in found)

@@ -136,7 +136,7 @@ def job_from_fields(fields: dict[str, Any], *, where: str) -> Job:
         return Job.model_validate(fields)
     except ValidationError as error:
         lines = [
-            _problem(e["type"], ".".join(str(p) for p in e["loc"]), e["msg"], e.get("input"))
+            _problem(e["type"], ".".join(str(p) for p in e["loc"]), _rule(e), e.get("input"))
             for e in _first_per_field(error)
         ]
     raise Refusal(
@@ -164,3 +164,36 @@ def _problem(kind: str, field: str, message: str, found: Any) -> str:
     if kind == "missing":
         return _("{field}: missing", field=field)
     return _("{field} = {found!r}: {message}", field=field.split(".")[0], found=found, message=message)
+
+
+def _rule(problem: Any) -> str:
+    """What the field may hold; pydantic's own words, which are English, for the kinds that no field has today."""
+    kind, limits = problem["type"], problem.get("ctx", {})
+    if problem["loc"][:1] == ("class_weights",):
+        # A union: each of its members complains of not being the other.
+        return _('must be "balanced", or a number for each label')
+    match kind:
+        case "greater_than":
+            return _("must be greater than {limit}", limit=limits["gt"])
+        case "greater_than_equal":
+            return _("must be at least {limit}", limit=limits["ge"])
+        case "less_than":
+            return _("must be less than {limit}", limit=limits["lt"])
+        case "less_than_equal":
+            return _("must be at most {limit}", limit=limits["le"])
+        case "float_type" | "float_parsing":
+            return _("must be a number")
+        case "finite_number":
+            return _("must be finite")
+        case "int_type" | "int_parsing" | "int_from_float" | "int_parsing_size":
+            return _("must be a whole number")
+        case "bool_type" | "bool_parsing":
+            return _("must be true or false")
+        case "string_type":
+            return _("must be a text in quotes")
+        case "literal_error":
+            return _("must be one of {choices}", choices=limits["expected"].replace(" or ", ", "))
+        case "value_error":
+            return _("must not be empty")
+        case _:
+            return problem["msg"]
