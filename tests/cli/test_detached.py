@@ -26,7 +26,7 @@ def test_a_run_outlives_its_terminal_and_is_watched_stopped_and_continued(tmp_pa
         "--model",
         "model",
         "--epochs",
-        "400",
+        "4000",
         "--batch-size",
         "8",
         "--patience",

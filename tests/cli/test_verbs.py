@@ -16,7 +16,11 @@ from tests.cli.conftest import Call, pretend_to_train
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, room: str, **names: Any) -> None:
-    """Put ``names`` in place of a whole room, so that none of what it needs (torch) is loaded."""
+    """Put ``names`` in place of a whole room; of training, what decides about directories stays as it is."""
+    if room == "training":
+        from fitune.training import Saving, choose_run
+
+        names = {"Saving": Saving, "choose_run": choose_run, **names}
     monkeypatch.setitem(sys.modules, f"fitune.{room}", SimpleNamespace(**names))
 
 

@@ -275,7 +275,7 @@ MACHINES: dict[str, Expected] = {
     "a proxy that does not run": Expected(
         machine(endpoints=(NO_HUB, NO_MIRROR), settings={"https_proxy": "http://127.0.0.1:7890"}),
         (("FT702", "warning"), ("FT720", "warning")),
-        "fitune model import",
+        "fitune train FILE --model /path/to/folder",
     ),
     "cluster node: few files, little memory": Expected(
         machine(open_files_limit=256, memory_limit_bytes=3 * GIB), (("FT316", "warning"), ("FT415", "warning"))

@@ -35,6 +35,13 @@ def weights(run):
     return hashlib.sha256((run.model_path / "model.safetensors").read_bytes()).hexdigest()
 
 
+def wait_for_checkpoints(run, count):
+    deadline = time.monotonic() + 60
+    while len(list((run / "checkpoints").glob("[0-9]*"))) < count:
+        assert time.monotonic() < deadline, "the checkpoints were not written"
+        time.sleep(0.02)
+
+
 class Stop(Exception):
     pass
 
@@ -74,6 +81,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(place, undisturbed, tmp_path, st
 def test_a_crash_between_saves_goes_on_from_the_last_one(place, undisturbed, tmp_path):
     def crash(event):
         if event.kind == "step" and event.step == 13:
+            wait_for_checkpoints(tmp_path / "run", 2)  # they are written in the background
             raise Stop
 
     with pytest.raises(Stop):
@@ -86,6 +94,7 @@ def test_a_crash_between_saves_goes_on_from_the_last_one(place, undisturbed, tmp
 def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_taken(place, undisturbed, tmp_path):
     def crash(event):
         if event.kind == "step" and event.step == 13:
+            wait_for_checkpoints(tmp_path / "run", 2)  # they are written in the background
             raise Stop
 
     with pytest.raises(Stop):

@@ -103,13 +103,18 @@ def test_interrupting_saves_and_says_so(class_file: str, tiny_model: str, tmp_pa
     import os
     import signal
 
+    # A test run in the background of a shell inherits "ignore".
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
     def interrupt(event: Event) -> None:
         if event.kind == "step" and event.step == 2:
             os.kill(os.getpid(), signal.SIGINT)
 
-    run = train(
-        Job(train=class_file, model=tiny_model, epochs=5), run_directory=tmp_path / "run", listeners=[interrupt]
-    )
+    job = Job(train=class_file, model=tiny_model, epochs=5)
+    try:
+        run = train(job, run_directory=tmp_path / "run", listeners=[interrupt])
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert stopped(run) == {"reason": "interrupted", "exit_code": 130}
     # Either the best model so far or a checkpoint to go on from.
     assert run.model_path.exists() or any(run.checkpoints_path.iterdir())
