@@ -101,7 +101,7 @@ def fake_environment(folder: Path, log: Path) -> None:
     ("script", "extras", "last"),
     [
         ("demo", "train,embedded", "fitune demo --task ner"),
-        ("test", "dev", "python -m pytest -n 2 --task ner"),
+        ("test", "dev", "python -m pytest -n 2 -m not slow --task ner"),
     ],
 )
 def test_the_two_commands(tmp_path: Path, script: str, extras: str, last: str) -> None:
