@@ -1,6 +1,8 @@
 """The verbs that own something of their own; the rooms behind them are tested where they are."""
 
+import io
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -110,6 +112,29 @@ def test_predict_prints_json_on_a_pipe(command: Call, monkeypatch: pytest.Monkey
     assert first == {"text": "张三", "entities": [{"start": 0, "end": 1, "label": "A", "score": 0.5, "text": "张"}]}
     assert second["text"] == "x" * 5000
     assert command("predict", "r", "text", "-o", "out").code == 2
+
+
+@pytest.mark.parametrize(
+    "words", [["nwe.csv"], ["folder/new.JSONL"], ["a text", "there.csv"], ["there.csv", "there.csv"]]
+)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_file_name_is_not_predicted_as_a_text(
+    command: Call, monkeypatch: pytest.MonkeyPatch, words: list[str], language: str
+) -> None:
+    stand_in(monkeypatch, "predicting", Predictor=UpperCase)
+    Path("there.csv").write_text("text\n甲\n乙\n", encoding="utf-8")
+    result = command("predict", "r", *words, "--lang", language)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(words[-1] + ":")
+    assert "fitune predict r " in result.err
+    assert bool(re.search("[一-鿿]", result.err)) == (language == "zh")
+
+
+def test_a_file_name_on_the_pipe_is_a_text(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(monkeypatch, "predicting", Predictor=lambda run: lambda texts: [Prediction(text) for text in texts])
+    monkeypatch.setattr("sys.stdin", io.StringIO("nwe.csv\n"))
+    result = command("predict", "r", "-")
+    assert json.loads(result.out)["text"] == "nwe.csv"
 
 
 class UpperCase:

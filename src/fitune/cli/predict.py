@@ -1,5 +1,6 @@
 """``fitune predict``: a text, or a whole file, through a trained model."""
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -7,6 +8,9 @@ import typer
 
 from fitune.cli.app import add_verb
 from fitune.messages import _
+
+# What a typed word looks like when it was meant as a file.
+_FILE_NAME = re.compile(r"[^\s]{1,255}\.(jsonl?|ndjson|csv|tsv|txt|xlsx?|parquet|bio|bmes|conll)", re.IGNORECASE)
 
 
 def add(app: typer.Typer) -> None:
@@ -50,6 +54,8 @@ def predict_texts(run: str, texts: list[str], out: str | None, as_json: bool, re
         raise Refusal(_("there is no file of this name"), where=str(file), next_step=_("--out belongs to a file."))
     elif texts == ["-"]:
         texts = [line.rstrip("\n") for line in sys.stdin if line.strip()]
+    else:
+        _refuse_file_names(run, texts)
     predictor = Predictor(run)
     predictions: Iterable[Any] = predictor(texts) if opened is None else predictor.stream(opened)
     if out is not None and opened is not None:
@@ -65,6 +71,24 @@ def predict_texts(run: str, texts: list[str], out: str | None, as_json: bool, re
                 show_prediction(prediction)
     for skipped in opened.skipped if opened is not None else ():
         sys.stderr.write(f"{skipped.source}: {skipped.reason}\n")
+
+
+def _refuse_file_names(run: str, texts: list[str]) -> None:
+    """A mistyped file name, or a second file, must not come back labelled as if its name were the text."""
+    from fitune.values import Refusal
+
+    for text in texts:
+        if _FILE_NAME.fullmatch(text) is None:
+            continue
+        if _is_file(text):
+            found = _("{count} words, and this one is a file", count=len(texts))
+            step = _("One file at a time: fitune predict {run} {file} -o OUT", run=run, file=text)
+        else:
+            found = _("there is no file of this name")
+            step = _(
+                "Check the path. If it is the text itself: echo {text} | fitune predict {run} -", text=text, run=run
+            )
+        raise Refusal(found, where=text, next_step=step)
 
 
 def _is_file(text: str) -> bool:
