@@ -396,3 +396,21 @@ def test_a_failed_write_names_the_path_that_was_typed(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as missing:
         write(tmp_path / "nowhere" / "out.jsonl", [], Format(name="json"))
     assert missing.value.filename == str(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "found"),
+    [
+        ("cells.csv", 'foo,bar\n"甲,\n""乙""",一\n丙,二\n"丁\n戊",三\n' * 20, "no column could be told"),
+        ("numbers.json", "[1, 2, 3]", "JSON, but no list of objects"),
+        ("word.json", '"text"', "JSON, but no list of objects"),
+        ("binary.json", "\0\1\2" * 500, "no text file"),
+        ("binary.csv", "\0\0a,b\n" * 500, "no text file"),
+    ],
+)
+def test_what_is_no_list_of_texts_is_refused(tmp_path: Path, name: str, content: str, found: str) -> None:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(Refusal, match=found) as refused:
+        read(path)
+    assert refused.value.next_step

@@ -10,7 +10,7 @@ from typing import Any
 
 from fitune.data.encodings import Encoding, read_lines, recognize_encoding, write_lines
 from fitune.data.formats import ALIASES, PATH_FORMATS, TEXT_FORMATS, Columns, PathFormat, Sample, TextFormat
-from fitune.data.formats.json_objects import sample_objects
+from fitune.data.formats.json_objects import json_without_text
 from fitune.data.rows import Format, Rows, Skipped, Tally, Task, invalid_text
 from fitune.messages import _
 from fitune.values import Example, Prediction, Refusal
@@ -245,6 +245,13 @@ def _sample(path: Path, encoding: Encoding, columns: Columns, task: str | None) 
             break
         lines.append(line)
         size += len(line) + 1
+    if sum(line.count("\0") for line in lines) > 0.1 * size:
+        raise Refusal(
+            _("this is no text file: it is full of zero bytes"),
+            where=str(path),
+            next_step=_("Name the file with the texts; what is this one? file {path}", path=path),
+            code="FT192",
+        )
     if lines and lines[0].startswith("\ufeff"):
         lines[0] = lines[0][1:]
     return Sample(path, lines, "\n".join(lines), whole, columns, task)
@@ -288,7 +295,7 @@ def _recognize(sample: Sample, name: str | None) -> tuple[Format, TextFormat]:
         found = reader.recognize(sample)
         if found is not None and (found.task in (None, sample.task) or sample.task is None):
             return found, reader
-        if reader.name == "json" and (refusal := _json_without_text(sample)):
+        if reader.name == "json" and (refusal := json_without_text(sample)):
             raise refusal
     raise Refusal(
         _("no format was recognised"),
@@ -296,21 +303,6 @@ def _recognize(sample: Sample, name: str | None) -> tuple[Format, TextFormat]:
         next_step=_("Name it with --format: {names}", names=_names()),
         code="FT199",
     )
-
-
-def _json_without_text(sample: Sample) -> Refusal | None:
-    """JSON that no JSON format could read is not to be taken for a table or for plain text."""
-    found = sample_objects(sample)
-    if found is not None:
-        keys = list(dict.fromkeys(key for plain in found[1] for key in plain))[:20]
-        told = _("JSON objects without a text; their keys are: {keys}", keys=", ".join(keys))
-        step = _("Name the one that holds the text with --text-column")
-    elif sample.text.lstrip().startswith(('{"', '[{"', "{'")):
-        told = _("the file begins like JSON, but its first object cannot be read")
-        step = _("Check the first lines; or read it line by line with --format text")
-    else:
-        return None
-    return Refusal(told, where=f"{sample.path}:1", next_step=step, code="FT192")
 
 
 def _with_options(format: Format, options: str) -> Format:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from fitune.data.formats.base import Sample
 from fitune.data.rows import Tally
 from fitune.messages import _
+from fitune.values import Refusal
 
 Container = Literal["lines", "concatenated", "array"]
 JsonObject = dict[str, Any]
@@ -161,3 +162,29 @@ def _skip(text: str, position: int, characters: str) -> int:
     while position < len(text) and text[position] in characters:
         position += 1
     return position
+
+
+def json_without_text(sample: Sample) -> Refusal | None:
+    """JSON that no JSON format could read is not to be taken for a table or for plain text."""
+    found = sample_objects(sample)
+    if found is not None:
+        keys = list(dict.fromkeys(key for plain in found[1] for key in plain))[:20]
+        told = _("JSON objects without a text; their keys are: {keys}", keys=", ".join(keys))
+        step = _("Name the one that holds the text with --text-column")
+    elif sample.text.lstrip().startswith(('{"', '[{"', "{'")):
+        told = _("the file begins like JSON, but its first object cannot be read")
+        step = _("Check the first lines; or read it line by line with --format text")
+    elif sample.path.suffix.lower() == ".json" and sample.whole and _is_json(sample.text):
+        told = _("JSON, but no list of objects")
+        step = _("Rows look like {row}, one a line", row='{"text": "...", "label": "..."}')
+    else:
+        return None
+    return Refusal(told, where=f"{sample.path}:1", next_step=step, code="FT192")
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fitune.data.formats.base import Sample, TextFormat, one_line
+from fitune.data.formats.delimited import records, split_quoted
 from fitune.data.rows import Format, Tally
 from fitune.messages import _
 from fitune.values import Example, Prediction, Refusal, Source
@@ -14,13 +15,15 @@ def recognize(sample: Sample) -> Format | None:
     """Any text at all: asked last. But a table whose columns nothing could make sense of is no text.
 
     Raises:
-        Refusal: the file is named .csv or .tsv, and nearly all its lines have as many cells as the first.
+        Refusal: the file is named .csv or .tsv, and nearly all its rows have as many cells as the first.
     """
     separator = {".csv": ",", ".tsv": "\t"}.get(sample.path.suffix.lower())
     lines = [line for line in sample.lines[:200] if line.strip()]
     if separator is not None and lines and not sample.forced:
-        width = lines[0].count(separator)
-        if width and sum(line.count(separator) == width for line in lines) >= 0.8 * len(lines):
+        width = len(split_quoted(lines[0], separator) or lines[0].split(separator))
+        # A quoted cell may hold line ends: rows are counted, not lines.
+        widths = [len(cells) for _number, cells, _line in records(lines, separator, width, quoting=True)]
+        if width > 1 and widths.count(width) >= 0.8 * len(widths):
             raise Refusal(
                 _("no column could be told to hold labels; the columns are: {known}", known=lines[0][:200]),
                 where=f"{sample.path}:1",
