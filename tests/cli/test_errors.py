@@ -185,3 +185,12 @@ def test_a_folder_for_repairs_that_is_a_file(command: Call) -> None:
     assert result.code == 2
     assert result.err.startswith("taken: this path cannot be used")
     assert Path("taken").read_text() == "mine"
+
+
+def test_a_command_follows_a_sentence_without_its_full_stop() -> None:
+    from fitune.cli.guard import fix_text
+    from fitune.values import Fix
+
+    assert fix_text(Fix(text="Keep the first.", command="fitune x")) == "Keep the first: fitune x"
+    assert fix_text(Fix(text="只保留第一行。", command="fitune x")) == "只保留第一行: fitune x"
+    assert fix_text(Fix(text="Correct these rows.")) == "Correct these rows."

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fitune import __version__
 from fitune.messages import _
-from fitune.values import Refusal
+from fitune.values import Fix, Refusal
 
 INTERRUPTED = 130
 # Verbs that load a model: what they die of is mostly the machine, a disk or the hub.
@@ -77,7 +77,7 @@ def known_cause(arguments: Sequence[str], error: Exception, log: Path) -> str | 
         return None
     for finding in found[:1]:
         if finding.severity == "error" and finding.confidence >= _SURE and finding.code.startswith(_FROM_OUTSIDE):
-            fixes = [f"  -> {fix.text}" + (f": {fix.command}" if fix.command else "") for fix in finding.fixes]
+            fixes = ["  -> " + fix_text(fix) for fix in finding.fixes]
             more = _("More: fitune explain {code}. All details are in {path}", code=finding.code, path=log)
             why = "  " + " ".join(finding.why.split())
             return "\n".join([f"[{finding.code}] {finding.title}", why, *fixes, more])
@@ -129,6 +129,11 @@ def refusal_text(refusal: Refusal) -> str:
     if refusal.code:
         head = f"[{refusal.code}] {head}"
     return f"{head}\n  -> {refusal.next_step}" if refusal.next_step else head
+
+
+def fix_text(fix: Fix) -> str:
+    """A fix in one line; a command takes the place of the sentence's full stop."""
+    return f"{fix.text.rstrip('.。')}: {fix.command}" if fix.command else fix.text
 
 
 def write_bug_log(arguments: Sequence[str], error: BaseException) -> Path:

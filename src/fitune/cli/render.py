@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fitune.cli.guard import fix_text
 from fitune.messages import _
 from fitune.runs import Evaluation, metric_text
 from fitune.values import Finding, Prediction
@@ -42,7 +43,7 @@ def show_findings(findings: Iterable[Finding]) -> None:
         for evidence in finding.evidence[:3]:
             say(f"    {evidence}", "dim")
         for fix in finding.fixes:
-            say(f"    -> {fix.text}" + (f": {fix.command}" if fix.command else ""))
+            say(f"    -> {fix_text(fix)}")
 
 
 def table(rows: Sequence[Sequence[str]], head: Sequence[str], *, right: Sequence[int] = ()) -> None:
