@@ -191,6 +191,6 @@ def test_a_command_follows_a_sentence_without_its_full_stop() -> None:
     from fitune.cli.guard import fix_text
     from fitune.values import Fix
 
-    assert fix_text(Fix(text="Keep the first.", command="fitune x")) == "Keep the first: fitune x"
-    assert fix_text(Fix(text="只保留第一行。", command="fitune x")) == "只保留第一行: fitune x"
-    assert fix_text(Fix(text="Correct these rows.")) == "Correct these rows."
+    assert fix_text(Fix(text="Keep the first.", safety="safe", command="fitune x")) == "Keep the first: fitune x"
+    assert fix_text(Fix(text="只保留第一行。", safety="safe", command="fitune x")) == "只保留第一行: fitune x"
+    assert fix_text(Fix(text="Correct these rows.", safety="safe")) == "Correct these rows."
