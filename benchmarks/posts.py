@@ -31,8 +31,9 @@ SPEEDS = (
     ("h100", 384, "fp16", 870),
     ("h200", 384, "fp16", 932),
 )
-"""Card, length, precision, samples a second: NVIDIA's published BERT-base SQuAD fine-tuning (batch 32)."""
+"""Card, length, precision, samples a second: NVIDIA's published BERT-base SQuAD fine-tuning."""
 BATCH = 32
+"""Ours: the published figures come without one. With 128 the prediction is 4 % (V100) to 16 % (H100) higher."""
 
 
 def job(batch: int) -> Job:
