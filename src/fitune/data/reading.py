@@ -81,6 +81,11 @@ def read(
     if not examples:
         raise _nothing_read(opened)
     found = opened.format
+    if label_column is None and not isinstance(format, Format) and (names := found.details.get("label_names")):
+        tally.note(
+            _("columns of 0 and 1, each read as a label that the row has or not: {names}", names=", ".join(names)),
+            len(examples),
+        )
     merged = 0
     several = found.task == "classification" and any(len(example.labels or ()) != 1 for example in examples)
     # A format that is handed over says itself whether each label has a row of its own.
@@ -121,7 +126,7 @@ def stream(
     """The rows of a file one by one. With ``labelled=False`` rows without a label are kept: nothing is learned."""
     place = Path(path)
     _check_file(place)
-    columns = Columns(text_column, text_pair_column, label_column, multi_label)
+    columns = Columns(text_column, text_pair_column, label_column, multi_label, labelled)
     tally = Tally(str(place), labelled=labelled)
     opened = _open_path(place, format, columns)
     if opened is not None:

@@ -19,6 +19,8 @@ class Columns:
     text_pair: str | None = None
     label: str | None = None
     multi_label: bool | None = None
+    labelled: bool = True
+    """The file is to be learned from: where several columns could be the label, that is asked back."""
 
     def any(self) -> bool:
         return self.text is not None or self.text_pair is not None or self.label is not None
@@ -40,6 +42,10 @@ class Sample:
     """Overrules what the content says, where both tasks are possible."""
     forced: bool = False
     """The user named the format: a recogniser may be generous."""
+
+    @property
+    def labelled(self) -> bool:
+        return self.columns.labelled
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,18 @@ from itertools import islice
 from typing import Any
 
 from fitune.data.formats.base import Sample, TextFormat, not_expressible
-from fitune.data.formats.tables import (
+from fitune.data.formats.layouts import (
+    INDICATORS,
     Layout,
-    RowMaker,
-    choose_columns,
     has_known_name,
+    header_and_layout,
     is_number,
-    label_cell,
-    label_details,
-    name_of,
+    undecided_label,
 )
+from fitune.data.formats.tables import RowMaker, fits_columns, flag_cells, label_cell, label_details
 from fitune.data.rows import Format, Tally
 from fitune.messages import _
-from fitune.values import Example, Prediction
+from fitune.values import Example, Prediction, Refusal
 
 _SEPARATORS = ("\t", "_!_", "|||", ",", ";", "|", "\x01")
 _LONGEST_CELL_LINES = 1000
@@ -113,16 +112,18 @@ def recognize(sample: Sample) -> Format | None:
     lines = [line for line in sample.lines if line and not line.isspace()]
     if not lines:
         return None
-    best: tuple[float, Format] | None = None
+    best: tuple[float, Format, Refusal | None] | None = None
     for separator in _SEPARATORS:
         found = _recognize_with(separator, lines, sample)
         if found and (best is None or found[0] > best[0] + 0.02):
             best = found
+    if best is not None and best[2] is not None and sample.labelled:
+        raise best[2]
     return best[1] if best else None
 
 
-def _recognize_with(separator: str, lines: list[str], sample: Sample) -> tuple[float, Format] | None:
-    """(share of lines that fit, format), for one separator."""
+def _recognize_with(separator: str, lines: list[str], sample: Sample) -> tuple[float, Format, Refusal | None] | None:
+    """(share of lines that fit, format, why nothing can be learned from it), for one separator."""
     if sum(separator in line for line in lines) * 2 < len(lines):
         return _one_column(lines, sample) if separator == "," else None
     quoting = _quotes_mean_something(lines, separator)
@@ -136,20 +137,21 @@ def _recognize_with(separator: str, lines: list[str], sample: Sample) -> tuple[f
         return None
     rows = [cells for _n, cells, _raw in islice(records(body, separator, width, quoting=quoting), 2000)]
     fitting = [cells for cells in rows if len(cells) == width]
-    header, layout = _header_and_layout(first, header_known, fitting, sample)
+    header, layout = header_and_layout(first, header_known, fitting, sample.columns, sample.path)
     if layout is None:
         return None
     usable = sum(len(cells) >= width for cells in rows) / max(1, len(rows))
     exact = len(fitting) / max(1, len(rows))
     if not header_known and not sample.forced and not sample.columns.any():
-        if layout.label is None or usable < 0.9 or (exact < 0.5 and separator != "\t"):
+        if not (layout.labelled or layout.undecided) or usable < 0.9 or (exact < 0.5 and separator != "\t"):
             return None
     elif usable < 0.5 and not sample.forced and rows:
         return None
     details = _details(separator, width, quoting, header, layout, fitting, sample)
-    return usable + 0.1 * header_known, Format(
+    undecided = undecided_label(layout, header, sample.path) if layout.undecided else None
+    found = Format(
         name="tsv" if separator == "\t" else "csv",
-        task="classification" if layout.label is not None else None,
+        task="classification" if layout.labelled else None,
         details=details,
         evidence=_(
             "cells separated by {separator}, {header}, {quoting}; {columns}{classes}",
@@ -160,6 +162,7 @@ def _recognize_with(separator: str, lines: list[str], sample: Sample) -> tuple[f
             classes="; " + _("class names from the file beside it") if details.get("classes") else "",
         ),
     )
+    return usable + 0.1 * header_known, found, undecided
 
 
 def _details(
@@ -172,7 +175,7 @@ def _details(
     sample: Sample,
 ) -> dict[str, Any]:
     details: dict[str, Any] = {"separator": separator, "width": width, "quoting": quoting, "header": header}
-    details.update(text=layout.text, text_pair=layout.text_pair, label=layout.label)
+    details.update(layout.details(header))
     if layout.label is not None:
         cells = [row[layout.label] for row in rows]
         if header is not None and sample.lines and rows and rows[0] == header:
@@ -184,14 +187,14 @@ def _details(
     return details
 
 
-def _one_column(lines: list[str], sample: Sample) -> tuple[float, Format] | None:
+def _one_column(lines: list[str], sample: Sample) -> tuple[float, Format, Refusal | None] | None:
     """A header that names the text, and nothing else beside it."""
     if len(lines) < 2 or has_known_name([lines[0]]) is False or any("\t" in line for line in lines[:50]):
         return None
     quoting = _quotes_mean_something(lines, ",") and sum('"' in line for line in lines) > 0
     details = {"separator": ",", "width": 1, "quoting": quoting, "header": [lines[0]], "text": 0}
     evidence = _("one column with the header {header}", header=lines[0])
-    return 0.6, Format(name="csv", details={**details, "text_pair": None, "label": None}, evidence=evidence)
+    return 0.6, Format(name="csv", details={**details, "text_pair": None, "label": None}, evidence=evidence), None
 
 
 def _width(widths: Counter[int], rows: list[list[str]], separator: str) -> int:
@@ -209,29 +212,6 @@ def _width(widths: Counter[int], rows: list[list[str]], separator: str) -> int:
 def _closed_set(values: Counter[str]) -> bool:
     """Few short values that come again and again."""
     return len(values) <= max(2, 0.1 * values.total()) and all(0 < len(value) <= 24 for value in values)
-
-
-def _header_and_layout(
-    first: list[str], known: bool, rows: list[list[str]], sample: Sample
-) -> tuple[list[str] | None, Layout | None]:
-    if known or (sample.columns.any() and _named_in(first, sample)):
-        return first, choose_columns(first, rows, sample.columns, sample.path)
-    layout = choose_columns(None, rows, sample.columns, sample.path)
-    if layout is None or layout.label is None or len(rows) < 2 or len(first) <= layout.label:
-        return None, layout
-    others = [row[layout.label].strip() for row in rows[1:]]
-    own = first[layout.label].strip()
-    words = all(re.fullmatch(r"[^\W\d][\w \-]{0,29}", cell.strip()) for cell in first)
-    if own not in others and words and (all(map(is_number, filter(None, others))) or len(set(others)) < len(others)):
-        return first, choose_columns(first, rows[1:], sample.columns, sample.path)
-    return None, layout
-
-
-def _named_in(first: list[str], sample: Sample) -> bool:
-    """Did the user name columns by words? Then the first line has to hold them."""
-    names = {name_of(cell) for cell in first}
-    asked = (sample.columns.text, sample.columns.text_pair, sample.columns.label)
-    return any(name is not None and (name_of(name) in names or not name.isdecimal()) for name in asked)
 
 
 def _quotes_mean_something(lines: list[str], separator: str) -> bool:
@@ -252,6 +232,7 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
     details = format.details
     separator, width = str(details["separator"]), int(details["width"])
     text_at, pair_at, label_at = details["text"], details.get("text_pair"), details.get("label")
+    flags_at: list[int] = details.get("label_columns", [])
     make = RowMaker(format, tally).example
     skip_header = details.get("header") is not None
     for number, cells, line in records(lines, separator, width, quoting=bool(details["quoting"]), tally=tally):
@@ -270,7 +251,8 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
                 continue
             cells = fixed
         pair = cells[pair_at] if pair_at is not None else None
-        example = make(number, cells[text_at], pair, cells[label_at] if label_at is not None else None)
+        label = [cells[i] for i in flags_at] if flags_at else cells[label_at] if label_at is not None else None
+        example = make(number, cells[text_at], pair, label)
         if example is not None:
             yield example
 
@@ -290,11 +272,14 @@ def _mend(cells: list[str], line: str, format: Format, tally: Tally) -> list[str
         return None
     if width == 1:
         return [line]
-    if label_at is None or details.get("text_pair") is not None:
+    flags: list[int] = details.get("label_columns", [])
+    if (label_at is None and not flags) or details.get("text_pair") is not None:
         return None
     whole = [*cells[:text_at], separator.join(cells[text_at : text_at + extra + 1]), *cells[text_at + extra + 1 :]]
-    label = whole[label_at].strip()
-    if details.get("label_numbers"):
+    label = whole[label_at].strip() if label_at is not None else ""
+    if flags:
+        fits = all(whole[i].strip().lower() in INDICATORS for i in flags)
+    elif details.get("label_numbers"):
         fits = is_number(label)
     else:
         fits = 0 < len(label) <= int(details.get("label_longest") or 0) + 8
@@ -325,7 +310,9 @@ def _extra_columns(first: Example | Prediction | None, format: Format) -> list[s
     extra: list[str] = []
     if first is None:
         return extra
-    if first.labels is not None and format.details.get("label") is None:
+    # Columns of 0 and 1 have no place for the labels of a model that knows others.
+    here = format.details.get("label") is not None or bool(format.details.get("label_columns"))
+    if first.labels is not None and not (here and fits_columns(first, format.details)):
         extra.append("label")
     if isinstance(first, Prediction):
         if first.scores is not None:
@@ -343,6 +330,9 @@ def _item_row(item: Example | Prediction, format: Format, extra: Sequence[str]) 
         cells[details["text_pair"]] = item.text_pair or ""
     if details.get("label") is not None:
         cells[details["label"]] = label_cell(item.labels, details)
+    if details.get("label_columns") and "label" not in extra:
+        for index, cell in zip(details["label_columns"], flag_cells(item, details, format.name), strict=True):
+            cells[index] = cell
     for name in extra:
         if name == "label":
             cells.append(label_cell(item.labels, details))
@@ -363,7 +353,8 @@ def _row(cells: Sequence[str], item: Example | Prediction | None, format: Format
         if quoting and (special or '"' in cell):
             cell = '"' + cell.replace('"', '""') + '"'
         elif special and item is not None:
-            alone = index == details["text"] and separator in cell and details.get("label") is not None
+            labelled = details.get("label") is not None or bool(details.get("label_columns"))
+            alone = index == details["text"] and separator in cell and labelled
             if "\n" in cell or "\r" in cell or not alone or details.get("text_pair") is not None:
                 raise not_expressible(item, format.name, _("a line break or the separator in an unquoted cell"))
         written.append(cell)

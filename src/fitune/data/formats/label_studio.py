@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from fitune.data.formats.base import Sample, TextFormat
 from fitune.data.formats.json_objects import Container, JsonObject, dump_objects, iterate_objects, sample_objects
+from fitune.data.formats.layouts import TEXT_NAMES
 from fitune.data.formats.offsets import BadSpan, Convention, Stored, detect_convention, label_name, place, store
-from fitune.data.formats.tables import TEXT_NAMES
 from fitune.data.rows import Format, Tally
 from fitune.messages import _
 from fitune.values import Example, Prediction, Source

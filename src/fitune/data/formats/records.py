@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from fitune.data.formats.base import Sample, TextFormat
 from fitune.data.formats.json_objects import Container, JsonObject, dump_objects, iterate_objects, sample_objects
-from fitune.data.formats.tables import RowMaker, choose_columns, label_details, text_of
+from fitune.data.formats.layouts import choose_columns, text_of, undecided_label
+from fitune.data.formats.tables import RowMaker, fits_columns, flag_cells, label_details
 from fitune.data.rows import Format, Tally
 from fitune.messages import _
 from fitune.values import Example, Prediction
@@ -26,7 +27,11 @@ def recognize(sample: Sample) -> Format | None:
     layout = choose_columns(header, rows, sample.columns, sample.path)
     if layout is None or header[layout.text] not in strings:
         return None
+    if layout.undecided and sample.labelled:
+        raise undecided_label(layout, header, sample.path)
     details: dict[str, Any] = {"container": container, "text": header[layout.text], "text_pair": None, "label": None}
+    if layout.indicators:
+        details["label_names"] = [header[i] for i in layout.indicators]
     if layout.text_pair is not None:
         details["text_pair"] = header[layout.text_pair]
     if layout.label is not None:
@@ -40,7 +45,7 @@ def recognize(sample: Sample) -> Format | None:
             details.update(label_details([text_of(value) for value in values], sample.columns, None))
     return Format(
         name="json",
-        task="classification" if layout.label is not None else None,
+        task="classification" if layout.labelled else None,
         details=details,
         evidence=_(
             "JSON objects ({container}); {columns}", container=container_name(container), columns=layout.evidence
@@ -59,6 +64,7 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
     details = format.details
     container: Container = details.get("container", "lines")
     text_key, pair_key, label_key = details["text"], details.get("text_pair"), details.get("label")
+    flags: list[str] = details.get("label_names", [])
     make = RowMaker(format, tally).example
     for number, plain in iterate_objects(lines, container, tally):
         tally.rows -= 1  # RowMaker counts it
@@ -66,7 +72,9 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
         pair = text_of(plain.get(pair_key)) if pair_key is not None else None
         value = plain.get(label_key) if label_key is not None else None
         label: str | list[str] | None
-        if isinstance(value, list):
+        if flags:
+            label = [text_of(plain.get(name)) for name in flags]
+        elif isinstance(value, list):
             label = [text_of(part).strip() for part in cast(list[object], value)]
             label = label if all(label) else None
         else:
@@ -86,7 +94,10 @@ def _plain(item: Example | Prediction, details: dict[str, Any]) -> JsonObject:
     plain: JsonObject = {details["text"]: item.text}
     if details.get("text_pair") is not None:
         plain[details["text_pair"]] = item.text_pair
-    if item.labels is not None:
+    if details.get("label_names") and fits_columns(item, details):
+        cells = zip(details["label_names"], flag_cells(item, details, "json"), strict=True)
+        plain.update({name: int(cell) for name, cell in cells if cell})
+    elif item.labels is not None:
         plain[details.get("label") or "label"] = _label_value(item.labels, details)
     if isinstance(item, Prediction):
         told = item.to_json()

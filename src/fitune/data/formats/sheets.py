@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from fitune.data.formats.base import Columns, PathFormat
-from fitune.data.formats.tables import RowMaker, choose_columns, has_known_name, label_cell, label_details, text_of
+from fitune.data.formats.layouts import has_known_name, header_and_layout, text_of, undecided_label
+from fitune.data.formats.tables import RowMaker, fits_columns, flag_cells, label_cell, label_details
 from fitune.data.rows import Format, Tally
 from fitune.messages import _
 from fitune.values import Example, Prediction, Refusal
@@ -80,11 +81,9 @@ def _recognize(path: Path, columns: Columns, rows: Iterator[Row], name: str) -> 
     if first is None:
         raise Refusal(_("the file holds no rows"), where=str(path), next_step=_("Name a file with rows in it"))
     head = [text_of(cell) for cell in first]
-    asked = [column for column in (columns.text, columns.text_pair, columns.label) if column is not None]
-    with_header = name == "parquet" or has_known_name(head) or any(not column.isdecimal() for column in asked)
+    known = name == "parquet" or has_known_name(head)
     sample = [[_cell(cell) for cell in row] for row in islice(rows, _SAMPLE_ROWS)]
-    header = head if with_header else None
-    layout = choose_columns(header, sample if with_header else [head, *sample], columns, path)
+    header, layout = header_and_layout(head, known, sample if known else [head, *sample], columns, path)
     if layout is None:
         raise Refusal(
             _("no column holds texts; the columns are: {known}", known=", ".join(head)),
@@ -92,13 +91,14 @@ def _recognize(path: Path, columns: Columns, rows: Iterator[Row], name: str) -> 
             next_step=_("Name it with {option}", option="--text-column"),
             code="FT195",
         )
-    details: dict[str, Any] = {"header": header, "width": len(head), "text": layout.text}
-    details.update(text_pair=layout.text_pair, label=layout.label)
+    if layout.undecided and columns.labelled:
+        raise undecided_label(layout, header, path)
+    details: dict[str, Any] = {"header": header, "width": len(head), **layout.details(header)}
     if layout.label is not None:
-        body = sample if with_header else [head, *sample]
+        body = sample if header is not None else [head, *sample]
         cells = [text_of(row[layout.label]) for row in body if layout.label < len(row)]
-        details.update(label_details(cells, columns, None if with_header else path))
-    task = "classification" if layout.label is not None else None
+        details.update(label_details(cells, columns, None if header is not None else path))
+    task = "classification" if layout.labelled else None
     evidence = _("{kind} file; {columns}", kind=name.capitalize(), columns=layout.evidence)
     return Format(name=name, task=task, details=details, evidence=evidence)
 
@@ -113,6 +113,7 @@ def _cell(cell: object) -> object:
 def _parse(rows: Iterator[Row], format: Format, tally: Tally) -> Iterator[Example]:
     details = format.details
     text_at, pair_at, label_at = details["text"], details.get("text_pair"), details.get("label")
+    flags_at: list[int] = details.get("label_columns", [])
     make = RowMaker(format, tally).example
     start = 1
     if details.get("header") is not None:
@@ -126,12 +127,13 @@ def _parse(rows: Iterator[Row], format: Format, tally: Tally) -> Iterator[Exampl
             tally.structure["blank"] += 1
             continue
         pair = cells[pair_at] if pair_at is not None else None
-        example = make(number, cells[text_at], pair, cells[label_at] if label_at is not None else None)
+        label = [cells[i] for i in flags_at] if flags_at else cells[label_at] if label_at is not None else None
+        example = make(number, cells[text_at], pair, label)
         if example is not None:
             yield example
 
 
-def _cells(item: Example | Prediction, format: Format) -> list[str | float | None]:
+def _cells(item: Example | Prediction, format: Format, fits: bool) -> list[str | float | None]:
     details = format.details
     cells: list[str | float | None] = [None] * int(details["width"])
     cells[details["text"]] = item.text
@@ -139,13 +141,17 @@ def _cells(item: Example | Prediction, format: Format) -> list[str | float | Non
         cells[details["text_pair"]] = item.text_pair
     if details.get("label") is not None:
         cells[details["label"]] = label_cell(item.labels, details) or None
+    if details.get("label_columns") and fits:
+        for index, cell in zip(details["label_columns"], flag_cells(item, details, format.name), strict=True):
+            cells[index] = cell or None
     return cells
 
 
-def _extra(item: Example | Prediction, format: Format) -> dict[str, str | float | None]:
-    """Columns that were not in the file: what a prediction brings."""
+def _extra(item: Example | Prediction, format: Format, fits: bool) -> dict[str, str | float | None]:
+    """Columns that were not in the file: what a prediction brings. ``fits``: its labels have columns of 0 and 1."""
     extra: dict[str, str | float | None] = {}
-    if format.details.get("label") is None and item.labels is not None:
+    here = format.details.get("label") is not None or (bool(format.details.get("label_columns")) and fits)
+    if not here and item.labels is not None:
         extra["label"] = label_cell(item.labels, format.details)
     if isinstance(item, Prediction):
         if item.scores is not None:
@@ -162,19 +168,24 @@ def _write_excel(path: Path, items: Iterable[Example | Prediction], format: Form
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet()
     header = format.details.get("header")
+    fits = True
     try:
         for index, item in enumerate(items):
-            extra = _extra(item, format)
+            fits = fits_columns(item, format.details) if index == 0 else fits
+            extra = _extra(item, format, fits)
             if index == 0 and header is not None:
                 sheet.append([*header, *extra])
             row: list[Any] = []
-            for value in [*_cells(item, format), *(extra.values() if header is not None else ())]:
+            for value in [*_cells(item, format, fits), *(extra.values() if header is not None else ())]:
                 cell = WriteOnlyCell(sheet, value=value)
                 # A text that begins with "=" is a text, not a formula.
                 if isinstance(value, str):
                     cell.data_type = "s"
                 row.append(cell)
             sheet.append(row)
+    except Refusal:
+        sheet.close()
+        raise
     except openpyxl.utils.exceptions.IllegalCharacterError as error:
         sheet.close()
         raise Refusal(
@@ -191,11 +202,12 @@ def _write_parquet(path: Path, items: Iterable[Example | Prediction], format: Fo
     parquet = _need("pyarrow.parquet", path)
     source = iter(items)
     block = list(islice(source, 4096))
-    names = [*format.details["header"], *(_extra(block[0], format) if block else ())]
+    fits = fits_columns(block[0] if block else None, format.details)
+    names = [*format.details["header"], *(_extra(block[0], format, fits) if block else ())]
     schema = pyarrow.schema([(name, pyarrow.string()) for name in names])
     with parquet.ParquetWriter(path, schema) as writer:
         while block:
-            rows = [[*_cells(item, format), *_extra(item, format).values()] for item in block]
+            rows = [[*_cells(item, format, fits), *_extra(item, format, fits).values()] for item in block]
             arrays = [pyarrow.array(list(column), pyarrow.string()) for column in zip(*rows, strict=True)]
             writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
             block = list(islice(source, 4096))

@@ -1,4 +1,4 @@
-"""Which column of a table is the text, which the second text, which the label: by name, else by content.
+"""Cells into examples and back: one label, several in a cell, or a column of 0 and 1 for each.
 
 Shared by all formats whose rows are cells: CSV and TSV, JSON records, Excel and Parquet.
 """
@@ -9,167 +9,17 @@ import ast
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fitune.data.formats.base import Columns
+from fitune.data.formats.base import Columns, not_expressible
+from fitune.data.formats.layouts import INDICATORS, text_of
 from fitune.data.rows import Format, Tally
 from fitune.messages import _
-from fitune.values import Example, Refusal, Source
+from fitune.values import Example, Prediction, Source
 
-TEXT_NAMES = (
-    "text", "text_a", "texta", "text1", "sentence", "sentence1", "sentence_a", "content", "review", "comment", "query",
-    "query1", "question", "question1", "premise", "title", "document", "doc", "body", "message", "utterance", "tweet",
-    "input", "sms", "文本", "内容", "评论", "句子", "句子1", "正文", "标题", "文本1", "问题", "问题1", "短信",
-)  # fmt: skip
-PAIR_NAMES = (
-    "text_b", "textb", "text2", "text_pair", "sentence2", "sentence_b", "query2", "question2", "hypothesis", "passage",
-    "answer", "句子2", "文本2", "问题2",
-)  # fmt: skip
-LABEL_NAMES = (
-    "label", "labels", "class", "classes", "category", "categories", "sentiment", "target", "y", "tag", "tags", "topic",
-    "intent", "polarity", "emotion", "gold_label", "is_duplicate", "rating", "star", "标签", "类别", "情感", "分类",
-    "情感倾向", "情感标签", "类型", "标注", "意图",
-)  # fmt: skip
-IGNORED_NAMES = ("id", "idx", "index", "guid", "qid", "uid", "no", "编号", "序号", "数据编号", "score", "scores")
 _CLASS_FILES = ("class.txt", "classes.txt", "class_names.txt", "labels.txt", "label.txt", "label_names.txt")
 _SEPARATORS = ("|", ";", ",", "、", "，", "；", "/", "#")
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Positions of the columns that matter."""
-
-    text: int
-    text_pair: int | None
-    label: int | None
-    evidence: str
-
-
-def name_of(cell: object) -> str:
-    return str(cell).strip().strip("\ufeff\"'").lower()
-
-
-def has_known_name(cells: Sequence[object]) -> bool:
-    """Do these cells look like a header by their words alone?"""
-    names = [name_of(cell) for cell in cells]
-    known = {*TEXT_NAMES, *PAIR_NAMES, *LABEL_NAMES}
-    if len(set(names)) != len(names):
-        return False
-    hits = sum(name in known for name in names)
-    return hits >= 2 or (hits == 1 and len(names) <= 2) or (hits == 1 and any(name in IGNORED_NAMES for name in names))
-
-
-def choose_columns(
-    header: Sequence[str] | None, rows: Sequence[Sequence[object]], columns: Columns, path: Path
-) -> Layout | None:
-    """Text, pair and label column of a table, or None when no column can be the text."""
-    width = len(header) if header is not None else max((len(row) for row in rows), default=0)
-    names = [name_of(cell) for cell in header] if header is not None else [""] * width
-    text = _asked(columns.text, header, width, path, "--text-column")
-    pair = _asked(columns.text_pair, header, width, path, "--text-pair-column")
-    label = _asked(columns.label, header, width, path, "--label-column")
-    profiles = [_Profile([row[i] for row in rows if i < len(row)]) for i in range(width)]
-    taken = {i for i in (text, pair, label) if i is not None}
-    if text is None:
-        text = _by_name(names, TEXT_NAMES, taken) if header is not None else None
-        if text is None:
-            free = [i for i in range(width) if i not in taken and names[i] not in (*LABEL_NAMES, *IGNORED_NAMES)]
-            text = max(free, key=lambda i: profiles[i].mean_length, default=None)
-        if text is None:
-            return None
-        taken.add(text)
-    if pair is None and header is not None:
-        pair = _by_name(names, PAIR_NAMES, taken)
-        if pair is not None:
-            taken.add(pair)
-    if label is None:
-        label = _by_name(names, LABEL_NAMES, taken) if header is not None else None
-        if label is None:
-            free = [i for i in range(width) if i not in taken and names[i] not in (*IGNORED_NAMES, *PAIR_NAMES)]
-            likely = [i for i in free if profiles[i].like_labels]
-            label = min(likely, key=lambda i: (profiles[i].distinct, i), default=None)
-        if label is not None:
-            taken.add(label)
-    if pair is None and header is None and label is not None:
-        others = [i for i in range(width) if i not in taken and profiles[i].like_texts]
-        if len(others) == 1 and profiles[text].like_texts:
-            text, pair = sorted((text, others[0]))
-    return Layout(text, pair, label, _describe(header, text, pair, label))
-
-
-class _Profile:
-    """What a column's cells look like."""
-
-    def __init__(self, cells: list[object]) -> None:
-        values = [text_of(cell) for cell in cells]
-        filled = [value for value in values if value]
-        self.count = len(filled)
-        self.distinct = len(set(filled))
-        self.mean_length = sum(map(len, filled)) / max(1, len(filled))
-        numbers = sum(is_number(value) for value in filled)
-        repeats = self.distinct <= max(2, 0.5 * self.count) or self.count < 8
-        self.like_labels = bool(filled) and self.mean_length <= 24 and repeats
-        self.like_texts = bool(filled) and self.mean_length >= 3 and numbers < 0.5 * self.count
-
-
-def _by_name(names: Sequence[str], known: Sequence[str], taken: set[int]) -> int | None:
-    for name in known:
-        for index, own in enumerate(names):
-            if own == name and index not in taken:
-                return index
-    return None
-
-
-def _asked(name: str | None, header: Sequence[str] | None, width: int, path: Path, option: str) -> int | None:
-    """The position of the column that the user named, or numbered from 1."""
-    if name is None:
-        return None
-    if header is not None:
-        for wanted in (name, name_of(name)):
-            for index, own in enumerate(header):
-                if wanted in (own, name_of(own)):
-                    return index
-    if name.isdecimal() and 1 <= int(name) <= width:
-        return int(name) - 1
-    known = ", ".join(header) if header is not None else "1 .. " + str(width)
-    raise Refusal(
-        _("there is no column {name}; the columns are: {known}", name=repr(name), known=known),
-        where=f"{path}:1",
-        next_step=_("Name one of them with {option}, or give its number, counted from 1", option=option),
-        code="FT195",
-    )
-
-
-def _describe(header: Sequence[str] | None, text: int, pair: int | None, label: int | None) -> str:
-    def column(index: int) -> str:
-        return f'"{header[index]}"' if header is not None else str(index + 1)
-
-    told = _("text: column {column}", column=column(text))
-    if pair is not None:
-        told += "; " + _("second text: column {column}", column=column(pair))
-    return told + "; " + (_("label: column {column}", column=column(label)) if label is not None else _("no label"))
-
-
-def is_number(value: str) -> bool:
-    body = value[1:] if value[:1] in "+-" else value
-    return body.replace(".", "", 1).isdecimal()
-
-
-def text_of(cell: object) -> str:
-    """A cell as text; empty for null, NaN and what is no plain value."""
-    if isinstance(cell, str):
-        return cell
-    if cell is None or cell != cell:
-        return ""
-    if isinstance(cell, bool):
-        return str(cell).lower()
-    if isinstance(cell, float):
-        return str(int(cell)) if cell.is_integer() and abs(cell) < 1e15 else repr(cell)
-    if isinstance(cell, int):
-        return str(cell) if abs(cell) < 10**18 else ""
-    return ""
 
 
 def label_separator(cells: Sequence[str]) -> str | None:
@@ -232,11 +82,12 @@ class RowMaker:
         self.separator: str | None = details.get("label_separator")
         self.lists = bool(details.get("label_lists"))
         self.classes: list[str] = list(details.get("classes", ()))
+        self.indicated: list[str] = list(details.get("label_names", ()))
         self.has_label = format.task == "classification"
         self._known: dict[str, tuple[str, ...]] = {}
 
     def example(self, line: int, text: str, pair: str | None, label: str | list[str] | None) -> Example | None:
-        """The example, or None when the row was skipped."""
+        """The example, or None when the row was skipped. ``label``: a cell, a list, or the cells of 0 and 1."""
         tally = self.tally
         tally.rows += 1
         if not text or text.isspace():
@@ -257,6 +108,8 @@ class RowMaker:
         return Example(text, None, labels, pair, Source(self.file, line))
 
     def _labels(self, line: int, label: str | list[str] | None) -> tuple[str, ...] | None:
+        if self.indicated:
+            return self._flagged(line, label if isinstance(label, list) else [])
         if isinstance(label, list):
             return tuple(dict.fromkeys(label))
         if label is None:
@@ -288,6 +141,41 @@ class RowMaker:
         if len(self._known) < 100_000:
             self._known[label] = labels
         return labels
+
+    def _flagged(self, line: int, cells: list[str]) -> tuple[str, ...] | None:
+        """The names of the columns that hold 1; an empty cell is a 0, unless all are empty."""
+        values = [cell.strip().lower() for cell in cells]
+        if not any(values):
+            self.tally.skip(line, _("the label is empty"))
+            return None
+        for name, value in zip(self.indicated, values, strict=True):
+            if value and value not in INDICATORS:
+                message = _("column {column} holds {cell}, not 0 or 1", column=repr(name), cell=repr(value[:40]))
+                self.tally.skip(line, message)
+                return None
+        named = zip(self.indicated, values, strict=True)
+        return tuple(dict.fromkeys(name for name, value in named if INDICATORS.get(value)))
+
+
+def fits_columns(item: Example | Prediction | None, details: dict[str, Any]) -> bool:
+    """Are all labels columns of the file? A prediction may be by a model that knows others."""
+    names = details.get("label_names")
+    if not names or not isinstance(item, Prediction):
+        return True
+    return {*(item.labels or ()), *(item.scores or ())} <= set(names)
+
+
+def flag_cells(item: Example | Prediction, details: dict[str, Any], format_name: str) -> list[str]:
+    """The cells of 0 and 1, as ``RowMaker`` reads them back; empty when the labels are not known."""
+    names: list[str] = details["label_names"]
+    if item.labels is None:
+        return [""] * len(names)
+    unknown = next((label for label in item.labels if label not in names), None)
+    if unknown is not None:
+        raise not_expressible(
+            item, format_name, _("the label {label}, for which it has no column", label=repr(unknown))
+        )
+    return [str(int(name in item.labels)) for name in names]
 
 
 def label_cell(labels: tuple[str, ...] | None, details: dict[str, Any]) -> str:
