@@ -34,6 +34,8 @@ CASES = [
     ("records.jsonl", "json", "classification", 3, ("3", "7"), {}),
     ("records_multi.json", "json", "classification", 3, ("looks", "price"), {}),
     ("multi.csv", "csv", "classification", 6, ("build", "looks", "price"), {"header": 1}),
+    ("flags.csv", "csv", "classification", 4, ("客服", "正面", "物流"), {"header": 1}),
+    ("fasttext.txt", "fasttext", "classification", 3, ("客服", "正面", "物流", "负面"), {"blank": 1}),
     ("doccano_utf16.jsonl", "spans", "ner", 2, ("name", "place"), {}),
     ("spans_lists.jsonl", "spans", "ner", 3, ("name", "place"), {}),
     ("spans_pretty.json", "spans", "ner", 2, ("name", "place"), {}),

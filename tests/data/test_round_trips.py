@@ -110,6 +110,8 @@ CLASS_FORMATS = {
     "label-first": table("csv", text=1, label=0, separator=",", quoting=False, label_longest=5),
     "json": table("json", container="lines", text="t", label="y"),
     "json-array": table("json", container="array", text="t", label="y"),
+    "fasttext": Format(name="fasttext", task="classification", details={"labels": "before"}),
+    "fasttext-behind": Format(name="fasttext", task="classification", details={"labels": "behind"}),
     "excel": table("excel", header=["text", "label"]),
     "parquet": table("parquet", header=["text", "label"]),
 }

@@ -4,6 +4,7 @@ from fitune.data.formats.base import Columns, PathFormat, Sample, TextFormat
 from fitune.data.formats.cluener import CLUENER
 from fitune.data.formats.columns import COLUMNS
 from fitune.data.formats.delimited import DELIMITED
+from fitune.data.formats.fasttext import FASTTEXT
 from fitune.data.formats.inline import INLINE
 from fitune.data.formats.label_studio import LABEL_STUDIO
 from fitune.data.formats.parallel import PARALLEL
@@ -26,6 +27,7 @@ TEXT_FORMATS: tuple[TextFormat, ...] = (
     SPANS,
     TOKEN_LISTS,
     RECORDS,
+    FASTTEXT,
     TAG_CELLS,
     COLUMNS,
     WORD_TAG,
@@ -39,6 +41,7 @@ ALIASES = {
     "jsonl": "json",
     "doccano": "spans",
     "labelstudio": "label-studio",
+    "fast-text": "fasttext",
     "msra": "tag-cells",
     "tsv": "csv",
     "conll": "columns",
