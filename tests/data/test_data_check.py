@@ -6,6 +6,7 @@ import pytest
 
 from fitune.data.checking import KINDS, Check, check, leaked, repair, unlabelled_repeats
 from fitune.data.checking.entities import clashes
+from fitune.data.reading import read
 from fitune.data.rows import Format, Rows, Skipped, StrayTag
 from fitune.messages import set_language
 from fitune.values import Example, Source, Span
@@ -87,7 +88,6 @@ def test_rows_that_look_odd():
     assert only(result, "FT109").evidence == ("train.jsonl:7: O -> M-ORG", "train.jsonl:8: B-ORG -> (end)")
     assert only(result, "FT114").evidence == ("train.jsonl:99: no text",)
     assert only(result, "FT111").evidence[0].startswith("train.jsonl:14: ")
-    assert check({"x": rows_of([Example("只有文本"), Example("用来预测")], task=None)}).findings == ()
 
 
 def test_classes():
@@ -221,3 +221,22 @@ def test_time_is_linear():
 
     seconds(100)
     assert seconds(4000) < 10 * max(seconds(1000), 0.01)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_file_to_learn_from_without_labels_is_an_error(language, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("编号,评论\n1,很好吃\n2,太慢了\n", "utf-8")
+    set_language(language)
+    try:
+        for splits in ({"train": read(path)}, {"train": rows_of(GOOD), "dev": read(path)}):
+            found = only(check(splits), "FT131")
+            assert (found.severity, found.count) == ("error", 2)
+            assert "编号" in found.title
+            assert "--label-column" in found.fixes[0].text
+            assert str(path) in found.fixes[0].text
+            assert found.evidence[0] == f"{path}:2: 很好吃"
+    finally:
+        set_language("en")
+    assert only(check({"train": rows_of([entities("没有实体"), entities("也没有")], task="ner")}), "FT131").count == 2
+    assert "FT131" not in codes(check({"train": rows_of(GOOD), "dev": rows_of([labelled("甲", "好"), Example("乙")])}))

@@ -50,7 +50,7 @@ def check(rows_by_split: Mapping[str, Rows], encoder: Encoder | None = None, *, 
     for number, (name, rows) in enumerate(rows_by_split.items()):
         repeats, texts[name] = check_repeats(name, rows)
         findings.extend(repeats)
-        findings.extend(check_rows(name, rows))
+        findings.extend(check_rows(name, rows, is_train=number == 0))
         findings.extend(check_classes(name, rows, is_train=number == 0))
         findings.extend(check_entities(name, rows, is_train=number == 0))
         statistics = _statistics(rows, len(texts[name]))

@@ -186,6 +186,18 @@ KINDS: dict[str, Kind] = {
             N_("Write the label in one way."),
         ),
         Kind(
+            "FT131",
+            "error",
+            N_("{split}: no label in any of the {count} rows; read as {format}: {recognized}"),
+            N_(
+                "There is nothing to learn from and nothing to score: the labels were not recognised, or there are none."
+            ),
+            N_(
+                "Name the column with --label-column NAME, or the format with --format NAME; texts without labels are "
+                "for fitune predict RUN {file}"
+            ),
+        ),
+        Kind(
             "FT210",
             "warning",
             N_("{split}: {share} % of the tokens are unknown ([UNK])"),
@@ -263,7 +275,7 @@ def finding(
     kind = KINDS[code]
     fix = Fix(
         safety=kind.safety,
-        text=_(kind.fix, count=count, **values),
+        text=_(kind.fix, count=count, file=file, **values),
         settings=settings or {},
         command=_REPAIR.format(file=file) if kind.safety == "safe" else None,
     )

@@ -102,10 +102,11 @@ def check_leaks(texts: Mapping[str, dict[Key, int]], rows: Mapping[str, Rows]) -
     return found
 
 
-def check_rows(split: str, rows: Rows) -> list[Finding]:
+def check_rows(split: str, rows: Rows, *, is_train: bool = False) -> list[Finding]:
     """Rows that could not be used, empty texts, odd characters, missing labels, what the reader noticed."""
     tallies = {code: Tally() for code in ("FT111", "FT115", "FT117", "FT118")}
-    labelled = unlabelled = 0
+    labelled = 0
+    named = False
     for example in rows.examples:
         text = example.text
         if not text or text.isspace():
@@ -116,14 +117,20 @@ def check_rows(split: str, rows: Rows) -> list[Finding]:
             if "\ufffd" in text:
                 tallies["FT118"].add(example)
         if example.spans is None and example.labels is None:
-            unlabelled += 1
             tallies["FT117"].add(example)
         else:
             labelled += 1
-    if not labelled:
-        tallies["FT117"] = Tally()  # a file to predict on
+            named = named or bool(example.spans or example.labels)
     file = file_of(rows)
-    found = [finding(c, t.count, t.evidence, split=split, file=file) for c, t in tallies.items() if t.count]
+    found: list[Finding] = []
+    if not labelled or (is_train and not named):
+        tallies["FT117"] = Tally()
+        evidence = [show(example) for example in rows.examples[:3]]
+        format = rows.format
+        told = format.evidence or "?"
+        count = len(rows.examples)
+        found.append(finding("FT131", count, evidence, file=file, split=split, format=format.name, recognized=told))
+    found += [finding(c, t.count, t.evidence, split=split, file=file) for c, t in tallies.items() if t.count]
     if rows.skipped:
         evidence = [f"{skipped.source}: {skipped.reason}" for skipped in rows.skipped[:3]]
         found.append(finding("FT114", len(rows.skipped), evidence, split=split))

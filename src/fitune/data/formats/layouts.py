@@ -249,7 +249,11 @@ def _describe(header: Sequence[str] | None, text: int, pair: int | None, labels:
         told += "; " + _("second text: column {column}", column=column(pair))
     if len(labels) > 1:
         return told + "; " + _("labels: columns {columns}, each 0 or 1", columns=", ".join(map(column, labels)))
-    return told + "; " + (_("label: column {column}", column=column(labels[0])) if labels else _("no label"))
+    if labels:
+        return told + "; " + _("label: column {column}", column=column(labels[0]))
+    if header is not None and len(header) > 1:
+        return told + "; " + _("no label among the columns {columns}", columns=", ".join(header))
+    return told + "; " + _("no label")
 
 
 def is_number(value: str) -> bool:
