@@ -111,7 +111,11 @@ def test_a_missing_file_names_the_command_that_makes_one(tmp_path: Path) -> None
         ('multi_label = "perhaps"', "must be true or false"),
         ('head = "x"', "must be one of 'softmax', 'crf'"),
         ("class_weights = 3", 'must be "balanced", or a number for each label'),
-        ('class_weights = {A = "x"}', 'must be "balanced", or a number for each label'),
+        ('class_weights = {A = "x"}', "class_weights.A = 'x': must be a number greater than 0"),
+        ("class_weights = {A = 1, B = -1}", "class_weights.B = -1: must be a number greater than 0"),
+        ("class_weights = {A = 0}", "must be a number greater than 0"),
+        ("class_weights = {A = nan}", "must be a number greater than 0"),
+        ("class_weights = {A = inf}", "must be a number greater than 0"),
     ],
 )
 @pytest.mark.parametrize("language", ["en", "zh"])

@@ -135,10 +135,7 @@ def job_from_fields(fields: dict[str, Any], *, where: str) -> Job:
     try:
         return Job.model_validate(fields)
     except ValidationError as error:
-        lines = [
-            _problem(e["type"], ".".join(str(p) for p in e["loc"]), _rule(e), e.get("input"))
-            for e in _first_per_field(error)
-        ]
+        lines = [_problem(e["type"], _name(e["loc"]), _rule(e), e.get("input")) for e in _first_per_field(error)]
     raise Refusal(
         "\n".join(lines)
         if len(lines) == 1
@@ -149,10 +146,12 @@ def job_from_fields(fields: dict[str, Any], *, where: str) -> Job:
 
 
 def _first_per_field(error: ValidationError) -> list[Any]:
-    """A union reports one problem for each member: one line a field is enough."""
+    """A union reports one problem for each member: one line a field is enough, the one that goes deepest."""
     first: dict[Any, Any] = {}
     for problem in error.errors(include_url=False):
-        first.setdefault(problem["loc"][0] if problem["loc"] else "", problem)
+        field = problem["loc"][0] if problem["loc"] else ""
+        if field not in first or len(problem["loc"]) > len(first[field]["loc"]):
+            first[field] = problem
     return list(first.values())
 
 
@@ -163,7 +162,13 @@ def _problem(kind: str, field: str, message: str, found: Any) -> str:
         return unknown + _("; did you mean {near}?", near=near[0]) if near else unknown
     if kind == "missing":
         return _("{field}: missing", field=field)
-    return _("{field} = {found!r}: {message}", field=field.split(".")[0], found=found, message=message)
+    return _("{field} = {found!r}: {message}", field=field, found=found, message=message)
+
+
+def _name(place: tuple[Any, ...]) -> str:
+    """The field; of a table also the key."""
+    names = [str(part) for part in place]
+    return f"{names[0]}.{names[-1]}" if names[:1] == ["class_weights"] and len(names) > 2 else "".join(names[:1])
 
 
 def _rule(problem: Any) -> str:
@@ -171,7 +176,11 @@ def _rule(problem: Any) -> str:
     kind, limits = problem["type"], problem.get("ctx", {})
     if problem["loc"][:1] == ("class_weights",):
         # A union: each of its members complains of not being the other.
-        return _('must be "balanced", or a number for each label')
+        return (
+            _("must be a number greater than 0, such as 1 or 2.5")
+            if len(problem["loc"]) > 2
+            else _('must be "balanced", or a number for each label')
+        )
     match kind:
         case "greater_than":
             return _("must be greater than {limit}", limit=limits["gt"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +12,7 @@ from pydantic import ValidationError
 from fitune.messages import _
 from fitune.runs.evaluation import Evaluation
 from fitune.runs.jobfile import read_job_toml, write_job_toml
+from fitune.runs.journal import Journal
 from fitune.values import Event, Job, Plan, Refusal
 
 
@@ -33,7 +32,7 @@ class Run:
     def __init__(self, directory: str | Path) -> None:
         """Only names the directory; use ``create`` or ``open``."""
         self.directory = Path(directory)
-        self._events_file: io.FileIO | None = None
+        self._journal = Journal(self.events_path)
 
     @classmethod
     def create(cls, directory: str | Path, job: Job, plan: Plan | None = None) -> Run:
@@ -135,25 +134,22 @@ class Run:
         _replace(self.evaluation_path, evaluation.model_dump_json(indent=1))
 
     def append(self, event: Event) -> None:
-        """Add one line to events.jsonl, in a single write: readers see it whole, and at once."""
-        if self._events_file is None:
-            _cut_torn_line(self.events_path)
-            self._events_file = open(self.events_path, "ab", buffering=0)  # noqa: SIM115  (kept open for the run)
-        self._events_file.write(event.model_dump_json().encode() + b"\n")
+        """Add one line to events.jsonl; on a full disk it is kept, and written as soon as there is room."""
+        self._journal.append(event)
 
     def close(self) -> None:
         """Close events.jsonl; a later ``append`` opens it again."""
-        if self._events_file is not None:
-            self._events_file.close()
-            self._events_file = None
+        self._journal.close()
 
     def events(self) -> list[Event]:
         """All events so far; a last line that was torn by a crash is left out.
 
+        With those that were appended here and that a full disk has not taken yet.
+
         Raises:
             Refusal: a line before the last is not an Event.
         """
-        return [event for event, _end in self._read_from(0, 0)]
+        return [*(event for event, _end in self._read_from(0, 0)), *self._journal.unwritten]
 
     def follow(
         self,
@@ -226,20 +222,3 @@ def _replace(path: Path, text: str) -> None:
     beside = path.with_name(path.name + ".new")
     beside.write_text(text, encoding="utf-8")
     beside.replace(path)
-
-
-def _cut_torn_line(path: Path) -> None:
-    """Cut off what a crashed writer left behind the last newline: half an event is none."""
-    if not path.exists():
-        return
-    with path.open("rb+") as file:
-        end = file.seek(0, os.SEEK_END)
-        while end > 0:
-            start = max(0, end - 4096)
-            file.seek(start)
-            cut = file.read(end - start).rfind(b"\n")
-            if cut >= 0:
-                file.truncate(start + cut + 1)
-                return
-            end = start
-        file.truncate(0)

@@ -1,6 +1,6 @@
 """Job: what to learn. Hardware-free; the contents of ``job.toml``."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
@@ -56,7 +56,7 @@ class Job(Value):
     """Gradients are clipped to this norm; 0 switches clipping off."""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     """Share of the target probability spread over all classes."""
-    class_weights: Literal["balanced"] | dict[str, float] | None = None
+    class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0)]] | None = None
     """Weight of each class in the loss."""
     patience: int = Field(default=2, ge=0)
     """Stop after this many evaluations without improvement; 0 switches early stopping off."""

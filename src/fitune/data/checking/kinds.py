@@ -190,7 +190,7 @@ KINDS: dict[str, Kind] = {
             "error",
             N_("{split}: no label in any of the {count} rows; read as {format}: {recognized}"),
             N_(
-                "There is nothing to learn from and nothing to score: the labels were not recognised, or there are none."
+                "There is nothing to learn from and nothing to score: the labels were not recognised, or it has none."
             ),
             N_(
                 "Name the column with --label-column NAME, or the format with --format NAME; texts without labels are "
