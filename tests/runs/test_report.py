@@ -20,7 +20,7 @@ from fitune.runs import (
     write_report,
 )
 from fitune.runs.charts import line_chart, thinned
-from fitune.runs.report import marked
+from fitune.runs.report import charts, marked, predicted_beside_measured
 from fitune.values import Estimate, Event, Finding, Fit, Job, Plan, Span
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
@@ -190,6 +190,34 @@ def test_both_languages(run: Run, language: str) -> None:
     assert f'lang="{ {"en": "en", "zh": "zh-CN"}[language] }"' in text
     assert ("混淆矩阵" in text) == (language == "zh")
     assert ("Confusion matrix" in text) == (language == "en")
+
+
+@pytest.mark.parametrize(("language", "words"), [("en", "split off from"), ("zh", "从训练文件中划出")])
+def test_a_split_is_told_in_the_language_of_the_reader(run: Run, language: str, words: str) -> None:
+    file = DataFile(split="dev", path="train.json", rows=9, sha256="ab", split_off=True)
+    run.write_evaluation(ner_evaluation(data=(file,)))
+    set_language(language)  # type: ignore[arg-type]
+    try:
+        assert words in render_report(run)
+    finally:
+        set_language("en")
+
+
+def test_curves_of_scores_have_the_units_of_the_tables(run: Run) -> None:
+    run.append(Event(kind="evaluation", step=40, time=1e9, data={"split": "dev", "metrics": {"f1": 0.8, "loss": 0.2}}))
+    pictures = dict(charts(run.events()))
+    scores = next(svg for title, svg in pictures.items() if "per cent" in title and "f1" in title)
+    assert "<title>f1 80 (40)</title>" in scores
+    assert ">72<" in scores, "a tick of the axis"
+    assert ">0.4<" in next(svg for title, svg in pictures.items() if "Loss" in title)
+
+
+def test_predicted_and_measured_memory_leave_out_the_same() -> None:
+    estimate = Estimate(predicted_peak_bytes=3 * 2**29, predicted_seconds=10.0)
+    (what, predicted, measured), _time = predicted_beside_measured(estimate, 2**30, 9.0, 2**29)
+    assert (predicted, measured) == ("1.00 GiB", "1.00 GiB")
+    assert "without the 0.50 GiB" in what
+    assert predicted_beside_measured(estimate, 2**30, 9.0)[0] == ("peak memory", "1.50 GiB", "1.00 GiB")
 
 
 def test_a_run_that_has_just_begun_has_a_page(tmp_path: Path) -> None:

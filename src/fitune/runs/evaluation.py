@@ -107,8 +107,10 @@ class DataFile(_Record):
     sha256: str
     format: str = ""
     encoding: str = ""
+    split_off: bool = False
+    """These rows were split off from the training file."""
     note: str = ""
-    """Such as "split off from the training file"."""
+    """Anything else, shown as it is."""
 
 
 class Evaluation(_Record):
@@ -141,4 +143,5 @@ class Evaluation(_Record):
     measured_seconds: float | None = Field(default=None, ge=0)
     """Training, evaluations included."""
     measured_peak_bytes: int | None = Field(default=None, ge=0)
-    """Most memory of the device in use at once; None where nobody measured."""
+    """Most bytes that PyTorch's allocator held at once (``torch.cuda.max_memory_reserved``), which leaves out what the
+    driver takes for the process (the context); None where nobody measured."""

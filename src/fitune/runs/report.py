@@ -84,15 +84,17 @@ def charts(events: Sequence[Event]) -> list[tuple[str, Markup]]:
             split = str(event.data.get("split", "dev"))
             for name, value in event.data.get("metrics", {}).items():
                 if isinstance(value, int | float):
+                    # In per cent, as in every table; losses as they are.
+                    value = value if "loss" in name else 100 * value
                     found.setdefault(split, {}).setdefault(name, []).append((event.step, float(value)))
     dev = found.get("dev", {})
     losses = [(_("training"), curve("loss")), (_("development"), dev.get("loss", []))]
-    scores = [(name, points) for name, points in dev.items() if name != "loss"]
+    scores = [(name, points) for name, points in dev.items() if "loss" not in name]
     rates = [(_("learning rate"), curve("learning_rate"))]
     pictures = [
         (_("Loss by step: {names}", names=_names(losses)), line_chart(losses, label=_("loss"))),
         (
-            _("Development scores by step: {names}", names=_names(scores[:4])),
+            _("Development scores by step, in per cent: {names}", names=_names(scores[:4])),
             line_chart(scores[:4], label=_("development scores"), dots=True),
         ),
         (_("Learning rate by step"), line_chart(rates, label=_("learning rate"))),
@@ -105,17 +107,27 @@ def _names(series: Sequence[tuple[str, Sequence[object]]]) -> str:
 
 
 def predicted_beside_measured(
-    estimate: Estimate | None, peak_bytes: int | None, seconds: float | None
+    estimate: Estimate | None, peak_bytes: int | None, seconds: float | None, context_bytes: int = 0
 ) -> list[tuple[str, str, str]]:
-    """(what, predicted, measured) for what is known on both sides or either; empty: nothing to compare."""
+    """(what, predicted, measured) for what is known on both sides or either; empty: nothing to compare.
+
+    ``context_bytes`` is what the estimate counts for the driver's own memory: PyTorch cannot measure that, so it is
+    taken off the prediction and said.
+    """
     if estimate is None:
         return []
     low, high = estimate.predicted_seconds_low, estimate.predicted_seconds_high
     time = duration(estimate.predicted_seconds)
     if low is not None and high is not None:
         time = f"{time} ({duration(low)} - {duration(high)})"
+    memory = _("peak memory")
+    if context_bytes:
+        memory = _(
+            "peak memory that PyTorch holds, without the {context} that the driver takes for the process",
+            context=gib(context_bytes),
+        )
     return [
-        (_("peak memory"), gib(estimate.predicted_peak_bytes), gib(peak_bytes)),
+        (memory, gib(max(0, estimate.predicted_peak_bytes - context_bytes)), gib(peak_bytes)),
         (_("time"), time, duration(seconds)),
     ]
 
@@ -195,6 +207,7 @@ def render_report(run: Run) -> str:
             plan.estimate if plan else None,
             evaluation.measured_peak_bytes if evaluation else None,
             evaluation.measured_seconds if evaluation else None,
+            plan.card.context_bytes if plan and plan.card else 0,
         ),
         "command": f"fitune train {shlex.quote(str(run.job_path))} --out {shlex.quote(str(run.directory) + '-again')}",
         "version": __version__,

@@ -67,10 +67,9 @@ def read_splits(job: Job) -> Splits:
         splits.rows_by_split["dev"] = replace(
             rows, examples=splits.dev, skipped=[], notes=[], rows_in_file=len(splits.dev)
         )
-        note = _("split off from the training file")
         file = splits.files[0]
         splits.files = [file.model_copy(update={"rows": len(splits.train)})]
-        splits.files.append(file.model_copy(update={"split": "dev", "rows": len(splits.dev), "note": note}))
+        splits.files.append(file.model_copy(update={"split": "dev", "rows": len(splits.dev), "split_off": True}))
     else:
         splits.dev = _other(splits, job, "dev", job.dev, task)
     if job.test is not None:
