@@ -39,8 +39,13 @@ def test_forecast():
     assert tight.finding.code == "FT606"
     assert "3.9 GB needed" in tight.finding.title
     assert "2.7 GB free: keeping 1" in tight.finding.title
+    assert tight.states_fit
     hopeless = forecast(Policy(), gigabyte, gigabyte)
-    assert hopeless.finding.severity == "error"
+    assert not hopeless.states_fit
+    assert "not even one state" in hopeless.finding.title
+    # The best model is written beside the one that it replaces.
+    assert forecast(Policy(latest=1), gigabyte, 3 * gigabyte, model_bytes=gigabyte // 2).finding is None
+    assert not forecast(Policy(latest=1), gigabyte, 3 * gigabyte, model_bytes=gigabyte).states_fit
     every = forecast(Policy(latest=1, every_steps=10), gigabyte, 50 * gigabyte, steps_total=100)
     assert every.predicted_bytes == 12 * gigabyte
 

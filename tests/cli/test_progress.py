@@ -1,15 +1,11 @@
 """The live view is made from events alone."""
 
-from pathlib import Path
-from threading import Thread
-
 import pytest
 from rich.console import Console
 from rich.progress import Progress, TextColumn
 
 from fitune.cli.progress import PLAIN_SECONDS, View, reason_text, shown_live
-from fitune.runs import Run
-from fitune.values import Event, Job
+from fitune.values import Event
 
 
 def event(kind: str, step: int = 0, **data: object) -> Event:
@@ -55,11 +51,7 @@ def test_other_events_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert reason_text("a reason of tomorrow") == "a reason of tomorrow"
 
 
-def test_live_shows_only_what_is_new(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = Run.create(tmp_path / "r", Job(train="a"))
-    run.append(event("stopped", 1, reason="interrupted"))
-    with shown_live(run):
-        writer = Thread(target=lambda: Run.open(run.directory).append(event("stopped", 2, reason="finished")))
-        writer.start()
-        writer.join()
+def test_live_shows_what_is_heard(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown_live() as hear:
+        hear(event("stopped", 2, reason="finished"))
     assert capsys.readouterr().out == "stopped at step 2: all epochs done\n"

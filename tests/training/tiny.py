@@ -7,9 +7,10 @@ import transformers
 CHARACTERS = "天地人你我他好坏大小上下来去吃喝看听说走"
 
 
-def write_model(folder):
+def write_model(folder, more_words=0):
     folder.mkdir()
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *CHARACTERS]
+    words = [f"word{number}" for number in range(more_words)]
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *CHARACTERS, *words]
     (folder / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
     config = transformers.BertConfig(
         vocab_size=len(vocabulary),

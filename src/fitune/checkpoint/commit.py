@@ -7,7 +7,6 @@ or it is not there at all; what was written aside carries a name that nothing re
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -16,21 +15,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from fitune.checkpoint.disk import not_saved
 from fitune.messages import _
-from fitune.values import Refusal
 
 MANIFEST = "manifest.json"
 ASIDE = ".writing-"
 TRASH = ".removing-"
 _READ_BYTES = 1 << 22
-
-
-class NotSaved(Refusal):
-    """Nothing was saved, and nothing that was there is touched. ``full``: there will be room once files are removed."""
-
-    def __init__(self, found: str, *, where: str, next_step: str, code: str, full: bool) -> None:
-        self.full = full
-        super().__init__(found, where=where, next_step=next_step, code=code)
 
 
 class Damaged(Exception):
@@ -60,7 +51,7 @@ def commit(directory: Path, files: Mapping[str, Iterable[bytes | memoryview]], f
         _fsync_directory(directory.parent)
     except OSError as error:
         shutil.rmtree(aside, ignore_errors=True)
-        raise _not_saved(directory, error) from error
+        raise not_saved(_("the checkpoint"), directory.parent, error) from error
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
@@ -90,41 +81,6 @@ def _fsync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _not_saved(directory: Path, error: OSError) -> NotSaved:
-    where = str(directory.parent)
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        if _inodes_left(directory.parent) == 0:
-            found = _("the checkpoint was not saved: the disk has no room for another file (inodes are used up)")
-            step = _("Remove files from this disk; the earlier checkpoints are intact.")
-        else:
-            free = free_bytes(directory.parent)
-            found = _("the checkpoint was not saved: the disk is full ({free} MB free)", free=free // 1_000_000)
-            step = _("Make room on this disk; the earlier checkpoints are intact.")
-        return NotSaved(found, where=where, next_step=step, code="FT601", full=True)
-    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        found = _("the checkpoint was not saved: the directory is not writable ({error})", error=error.strerror)
-        step = _("Give a directory that you may write to with --out.")
-        return NotSaved(found, where=where, next_step=step, code="FT605", full=False)
-    found = _("the checkpoint was not saved: {error}", error=error.strerror or error)
-    step = _("Check the disk; the earlier checkpoints are intact.")
-    return NotSaved(found, where=where, next_step=step, code="FT607", full=False)
-
-
-def _inodes_left(directory: Path) -> int | None:
-    """Free inodes; None where the file system does not count them."""
-    if not hasattr(os, "statvfs") or not directory.exists():
-        return None
-    stats = os.statvfs(directory)
-    return stats.f_favail if stats.f_files else None
-
-
-def free_bytes(directory: Path) -> int:
-    """What this user may still write there."""
-    while not directory.exists():
-        directory = directory.parent
-    return shutil.disk_usage(directory).free
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:

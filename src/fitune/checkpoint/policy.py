@@ -57,42 +57,61 @@ def superfluous(entries: Sequence[Entry], policy: Policy) -> list[Entry]:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Predicted disk use of a run's checkpoints."""
+    """Predicted disk use of a run."""
 
     policy: Policy
     """The policy asked for, or a smaller one that fits."""
     predicted_bytes: int
-    """At most, for what was asked: one more than is kept, since the old goes after the new is complete."""
+    """At most, for what was asked: one state more than is kept, since the old goes after the new is complete."""
     free_bytes: int
     finding: Finding | None
-    """FT606 where the disk has less room than was asked for; severity ``error`` when not even one fits."""
+    """FT606 where the disk has less room than was asked for."""
+    states_fit: bool = True
+    """False: a state could not be replaced by the next one; only what fits beside all else should be saved."""
 
 
-def forecast(policy: Policy, checkpoint_bytes: int, free_bytes: int, steps_total: int | None = None) -> Forecast:
-    """Compare the room that ``policy`` needs with what is free, before the first step."""
+def forecast(
+    policy: Policy,
+    checkpoint_bytes: int,
+    free_bytes: int,
+    steps_total: int | None = None,
+    *,
+    model_bytes: int = 0,
+) -> Forecast:
+    """Compare the room that a run needs with what is free, before the first step.
+
+    Args:
+        checkpoint_bytes: of one full state.
+        free_bytes: what the run may use, with what its earlier states and model hold already.
+        model_bytes: of the best model, which is written beside the one that it replaces.
+    """
     kept = policy.latest + policy.best
     if policy.every_steps and steps_total:
         kept += steps_total // policy.every_steps
-    needed = (kept + 1) * checkpoint_bytes
+    states = (kept + 1) * checkpoint_bytes
     if policy.most_bytes is not None:
-        needed = min(needed, max(policy.most_bytes, checkpoint_bytes) + checkpoint_bytes)
+        states = min(states, max(policy.most_bytes, checkpoint_bytes) + checkpoint_bytes)
+    needed = states + 2 * model_bytes
     if needed <= free_bytes:
         return Forecast(policy, needed, free_bytes, None)
-    fits = free_bytes // checkpoint_bytes - 1
+    fits = (free_bytes - 2 * model_bytes) // checkpoint_bytes - 1
+    smaller = replace(policy, latest=max(1, min(policy.latest, fits)), best=0, every_steps=None)
     figures = {"needed": _gigabytes(needed), "free": _gigabytes(free_bytes)}
     if fits < 1:
-        title = _("{needed} GB needed for checkpoints, {free} GB free: not even one can be replaced safely", **figures)
-        smaller = replace(policy, latest=1, best=0, every_steps=None)
-    else:
-        smaller = replace(policy, latest=max(1, min(policy.latest, fits)), best=0, every_steps=None)
         title = _(
-            "{needed} GB needed for checkpoints, {free} GB free: keeping {count} full state(s)",
+            "{needed} GB needed for the model and full states, {free} GB free: not even one state can be replaced "
+            "safely; a run that is broken off may begin anew",
+            **figures,
+        )
+    else:
+        title = _(
+            "{needed} GB needed for the model and full states, {free} GB free: keeping {count} full state(s)",
             **figures,
             count=smaller.latest,
         )
-    fix = Fix(safety="display", text=_("Make room on the disk, or give another directory with --out"))
-    finding = Finding(code="FT606", severity="error" if fits < 1 else "warning", title=title, fixes=(fix,))
-    return Forecast(smaller, needed, free_bytes, finding)
+    fix = Fix(safety="display", text=_("Make room on the disk, or give a directory on another one with --out"))
+    finding = Finding(code="FT606", severity="warning", title=title, fixes=(fix,))
+    return Forecast(smaller, needed, free_bytes, finding, states_fit=fits >= 1)
 
 
 def _gigabytes(count: int) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from fitune.checkpoint.arrays import Array, chunks, read_arrays
-from fitune.checkpoint.commit import Damaged, NotSaved, commit, free_bytes, read_manifest, remove, sweep, verify
+from fitune.checkpoint.commit import Damaged, commit, read_manifest, remove, sweep, verify
+from fitune.checkpoint.disk import free_bytes, too_little_room
 from fitune.checkpoint.policy import Entry, Policy, superfluous
 from fitune.messages import _
 
@@ -74,7 +75,7 @@ class Store:
             self._make_room(entries)
             free = free_bytes(self.directory)
             if free < needed:
-                raise _too_little_room(self.directory, needed, free)
+                raise too_little_room(_("the checkpoint"), self.directory, needed, free)
         serial = 1 + max((entry.serial for entry in entries), default=0) + len(unlisted)
         path = self.directory / f"{serial:06d}-step-{step}"
         while path.exists():
@@ -137,22 +138,10 @@ class Store:
 
     def _make_room(self, entries: list[Entry]) -> None:
         """Keep one older checkpoint only: the newest that is complete."""
+        if len(entries) < 2:
+            return  # nothing to remove, and nothing to read through for it
         newest = self.newest()
         for entry in list(entries):
             if newest is not None and entry.name != newest.path.name:
                 remove(self.directory / entry.name)
                 entries.remove(entry)
-
-
-def _too_little_room(directory: Path, needed: int, free: int) -> NotSaved:
-    return NotSaved(
-        _(
-            "the checkpoint was not saved: {needed} MB needed, {free} MB free",
-            needed=-(-needed // 1_000_000),
-            free=free // 1_000_000,
-        ),
-        where=str(directory),
-        next_step=_("Make room on this disk; the earlier checkpoints are intact."),
-        code="FT601",
-        full=True,
-    )

@@ -28,6 +28,11 @@ class Writer:
         """A save is being written."""
         return self._thread is not None and self._thread.is_alive()
 
+    @property
+    def failed(self) -> bool:
+        """What was submitted is not on the disk; ``wait`` raises why."""
+        return not self.busy and self._error is not None
+
     def submit(
         self, step: int, arrays: Mapping[str, Array], state: Mapping[str, Any], *, score: float | None = None
     ) -> None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fitune import __version__
-from fitune.messages import _
+from fitune.messages import _, system_reason
 from fitune.values import Fix, Refusal
 
 INTERRUPTED = 130
@@ -34,7 +34,7 @@ def guarded(arguments: Sequence[str]) -> Generator[None, None, None]:
     try:
         yield
     except Refusal as refusal:
-        sys.stderr.write(refusal_text(refusal) + "\n")
+        _complain(refusal_text(refusal))
         raise SystemExit(refusal.exit_code) from None
     except KeyboardInterrupt:
         sys.stderr.write("\n" + _("Stopped.") + "\n")
@@ -45,11 +45,11 @@ def guarded(arguments: Sequence[str]) -> Generator[None, None, None]:
         raise SystemExit(141) from None
     except Exception as error:  # noqa: BLE001  (the last wall before the user)
         if (refused := refused_by_disk(error)) is not None:
-            sys.stderr.write(refusal_text(refused) + "\n")
+            _complain(refusal_text(refused))
             raise SystemExit(refused.exit_code) from None
         path = write_bug_log(arguments, error)
         if (known := known_cause(arguments, error, path)) is not None:
-            sys.stderr.write(known + "\n")
+            _complain(known)
             raise SystemExit(1) from None
         first = str(error).strip().splitlines()
         summary = f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
@@ -60,6 +60,35 @@ def guarded(arguments: Sequence[str]) -> Generator[None, None, None]:
             + "\n"
         )
         raise SystemExit(1) from None
+
+
+@contextmanager
+def unless_full() -> Generator[None]:
+    """Output that goes to a file on a full disk (``--detach``, ``> log``) must not end what it tells about.
+
+    The text stays in the stream's buffer and comes when there is room; a run's events hold it as well.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+
+
+def _complain(text: str) -> None:
+    with unless_full():
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
+
+def let_go_of_full_disks() -> None:
+    """At the end: a buffer that its file cannot take must not turn the exit code into 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def known_cause(arguments: Sequence[str], error: Exception, log: Path) -> str | None:
@@ -103,14 +132,14 @@ def refused_by_disk(error: BaseException) -> Refusal | None:
         return None
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return Refusal(
-            _("this path is closed to you ({error})", error=error.strerror),
+            _("this path is closed to you ({error})", error=system_reason(error)),
             where=where,
             next_step=_("Name one that you may read and write, or look at its rights: ls -ld {path}", path=where),
             code="FT605",
         )
     if error.errno in (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG):
         return Refusal(
-            _("this path cannot be used ({error})", error=error.strerror),
+            _("this path cannot be used ({error})", error=system_reason(error)),
             where=where,
             next_step=_("Check the path, or name another one."),
         )

@@ -6,12 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from queue import SimpleQueue
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from fitune.cli.render import say, screen
 from fitune.messages import _
-from fitune.runs import Run, metric_text
+from fitune.runs import metric_text
 from fitune.values import Event
 
 PLAIN_SECONDS = 15.0
@@ -103,6 +104,7 @@ def reason_text(reason: object) -> str:
         "deadline": _("the deadline has come, everything is saved"),
         "budget": _("the budget is spent, everything is saved"),
         "failed": _("failed"),
+        "disk": _("the disk took no more; the same command goes on from the last checkpoint"),
     }
     return words.get(str(reason), str(reason))
 
@@ -137,19 +139,16 @@ def show_events(events: Iterable[Event], metric: str | None = None) -> None:
 
 
 @contextmanager
-def shown_live(run: Run, metric: str | None = None) -> Generator[None, None, None]:
-    """Show what is added to the run's events.jsonl while the body runs, as ``attach`` would from outside."""
-    done = threading.Event()
-    skip = len(run.events())
+def shown_live(metric: str | None = None) -> Generator[Callable[[Event], None], None, None]:
+    """A listener whose events are shown while the body runs, as ``attach`` shows them from outside.
 
-    def show() -> None:
-        events = run.follow(poll_seconds=0.2, until=done.is_set, even_after_stop=True)
-        show_events((event for number, event in enumerate(events) if number >= skip), metric)
-
-    thread = threading.Thread(target=show, daemon=True)
+    Handed over directly: on a full disk, events.jsonl may lag behind just when there is most to say.
+    """
+    waiting: SimpleQueue[Event | None] = SimpleQueue()
+    thread = threading.Thread(target=lambda: show_events(iter(waiting.get, None), metric), daemon=True)
     thread.start()
     try:
-        yield
+        yield waiting.put
     finally:
-        done.set()
+        waiting.put(None)
         thread.join(timeout=5)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fitune.cli.guard import fix_text
+from fitune.cli.guard import fix_text, unless_full
 from fitune.messages import _
 from fitune.runs import Evaluation, metric_text
 from fitune.values import Finding, Prediction
@@ -28,8 +28,9 @@ def screen() -> Console:
 
 
 def say(text: str | Text = "", style: str = "") -> None:
-    """One line on the screen."""
-    screen().print(text, style=style or None)
+    """One line on the screen, or in the log that takes its place."""
+    with unless_full():
+        screen().print(text, style=style or None)
 
 
 def show_findings(findings: Iterable[Finding]) -> None:

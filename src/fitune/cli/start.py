@@ -29,19 +29,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gettext.textdomain("parser" if language() == "zh" else "messages")
 
     from fitune.cli.app import VERBS, build_app
-    from fitune.cli.guard import guarded
+    from fitune.cli.guard import guarded, let_go_of_full_disks
     from fitune.cli.usage import is_usage_error, unknown_verb, usage_refusal
 
     code: object = 0
-    with guarded(rest):
-        if rest and not rest[0].startswith("-") and rest[0] not in VERBS:
-            raise unknown_verb(rest[0], VERBS)
-        try:
-            code = build_app(rest)(rest or ["--help"], prog_name="fitune", standalone_mode=False)
-        except Exception as error:
-            if not is_usage_error(error):
-                raise
-            raise usage_refusal(error) from None
+    try:
+        with guarded(rest):
+            if rest and not rest[0].startswith("-") and rest[0] not in VERBS:
+                raise unknown_verb(rest[0], VERBS)
+            try:
+                code = build_app(rest)(rest or ["--help"], prog_name="fitune", standalone_mode=False)
+            except Exception as error:
+                if not is_usage_error(error):
+                    raise
+                raise usage_refusal(error) from None
+    finally:
+        let_go_of_full_disks()
     raise SystemExit(code if isinstance(code, int) else 0)
 
 

@@ -132,14 +132,14 @@ def run_job(
         with without_extras():
             from fitune.training import Saving, train
 
-        with shown_live(run, job.metric):
-            train(
+        with shown_live(job.metric) as show:
+            run = train(
                 job,
                 fit=fit,
                 run_directory=directory,
                 fresh=fresh and out is not None,
                 saving=Saving(**(saving or {})),
-                listeners=[plan_beside(directory)],
+                listeners=[show, plan_beside(directory)],
                 **settings,
             )
     except BaseException:
@@ -162,13 +162,13 @@ def forget_unborn(run: "Run") -> None:
 def tell_end(run: "Run") -> None:
     """Scores, where everything lies, and the exit code that the run's last event names."""
     from fitune.cli.render import say, show_scores
-    from fitune.runs import write_report
 
     if run.evaluation is not None:
         show_scores(run.evaluation)
     if run.model_path.is_dir():
         say(_("Model:  {path}", path=run.model_path))
-    say(_("Report: {path}", path=write_report(run)))
+    if run.report_path.is_file():
+        say(_("Report: {path}", path=run.report_path))
     stopped = next((e for e in reversed(run.events()) if e.kind == "stopped"), None)
     if stopped is not None and (code := stopped.data.get("exit_code")):
         raise SystemExit(int(code))

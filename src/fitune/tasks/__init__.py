@@ -33,6 +33,7 @@ _FILE_OF = {
     "rewrite_settings": "saved",
     "save": "saved",
     "settings_of": "saved",
+    "sweep_model": "saved",
 }
 
 __all__ = sorted(_FILE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from fitune.tasks.saved import rewrite_settings as rewrite_settings
     from fitune.tasks.saved import save as save
     from fitune.tasks.saved import settings_of as settings_of
+    from fitune.tasks.saved import sweep_model as sweep_model
     from fitune.tasks.split import SplitData as SplitData
 
 

@@ -20,6 +20,7 @@ from pydantic import Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from fitune.checkpoint import disk_error, not_saved
 from fitune.data import Encoder, quote_map
 from fitune.hf import ATTENTION, load_model, load_tokenizer, make_encoder, no_bars
 from fitune.messages import _
@@ -34,6 +35,7 @@ from fitune.values.base import Value
 SETTINGS_FILE = "fitune.json"
 CRF_FILE = "crf.safetensors"
 FORMAT_VERSION = 1
+_NEW, _OLD = ".new", ".old"
 
 
 class ModelSettings(Value):
@@ -98,10 +100,30 @@ def settings_of(task: Task, **fields: Any) -> ModelSettings:
 
 
 def save(folder: str | Path, learner: Learner, tokenizer: Any, settings: ModelSettings) -> None:
-    """Write the model whole or not at all: beside the folder, then renamed over it (the old one goes last)."""
+    """Write the model whole or not at all: beside the folder, then renamed over it (the old one goes last).
+
+    Raises:
+        NotSaved: the disk is full or not writable; the model that was there is as it was.
+    """
     folder = Path(folder)
-    aside = folder.with_name(f".{folder.name}.{os.getpid()}.new")
+    aside = folder.with_name(f".{folder.name}.{os.getpid()}{_NEW}")
     shutil.rmtree(aside, ignore_errors=True)
+    try:
+        _write(aside, learner, tokenizer, settings)
+    except BaseException as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        # safetensors and tokenizers have error classes of their own for what the disk said.
+        if (refused := disk_error(error)) is not None:
+            raise not_saved(_("the model"), folder.parent, refused) from error
+        raise
+    old = folder.with_name(f".{folder.name}.{os.getpid()}{_OLD}")
+    if folder.exists():
+        folder.rename(old)
+    aside.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _write(aside: Path, learner: Learner, tokenizer: Any, settings: ModelSettings) -> None:
     aside.mkdir(parents=True)
     with no_bars():
         model: Any = learner.model
@@ -117,11 +139,18 @@ def save(folder: str | Path, learner: Learner, tokenizer: Any, settings: ModelSe
     for path in aside.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())
-    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-    if folder.exists():
-        folder.rename(old)
-    aside.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+
+
+def sweep_model(folder: str | Path) -> None:
+    """Remove what a killed ``save`` left beside ``folder``; a model that it had just moved away comes back."""
+    folder = Path(folder)
+    for old in folder.parent.glob(f".{folder.name}.*{_OLD}"):
+        if folder.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            old.rename(folder)
+    for new in folder.parent.glob(f".{folder.name}.*{_NEW}"):
+        shutil.rmtree(new, ignore_errors=True)
 
 
 def rewrite_settings(folder: str | Path, settings: ModelSettings, *, files: dict[str, str] | None = None) -> None:

@@ -46,8 +46,6 @@ def finish(prepared: Prepared, run: Run, best: BestModel, events: Events, traine
     if prepared.splits.test is not None:
         test = Evaluator(task, encode_parts(task, prepared.splits.test, prepared.encoder))
         splits["test"] = _split_evaluation(prepared, run, "test", test, learner)
-        shown = splits["test"].metrics
-        events.emit("evaluation", trainer.state, split="test", metrics=shown, best=False, seconds=None)
     run.write_evaluation(
         Evaluation(
             task=task.name,
@@ -68,6 +66,10 @@ def finish(prepared: Prepared, run: Run, best: BestModel, events: Events, traine
             measured_peak_bytes=_peak_bytes(device),
         )
     )
+    # Last: on a full disk all this is done again, and told once.
+    if "test" in splits:
+        shown = splits["test"].metrics
+        events.emit("evaluation", trainer.state, split="test", metrics=shown, best=False, seconds=None)
 
 
 def _split_evaluation(

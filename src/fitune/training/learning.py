@@ -8,14 +8,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fitune.checkpoint import Checkpoint, Lock, PassedOver, Store
+from fitune.checkpoint import Checkpoint, Lock, NotSaved, PassedOver, Store, disk_error
 from fitune.hf import NonFiniteLoss, StepData, Trainer, training_arguments
+from fitune.microbatch import DoesNotFit
 from fitune.runs import Run, write_report
-from fitune.tasks import make_optimizer_of, save, settings_of
+from fitune.tasks import make_optimizer_of, save, settings_of, sweep_model
 from fitune.training.callbacks import LOGGED_POINTS, BestModel, Events, Interrupts, Listener, Stop, evaluation_steps
 from fitune.training.finishing import finish
 from fitune.training.preparing import Prepared, device_name, prepare, versions
-from fitune.training.resume import Choice, begin, choose_run
+from fitune.training.resume import FINISHED, Choice, begin, choose_run
+from fitune.training.room import Room, model_bytes, refuse_without_room
 from fitune.training.saving import Keeper, Saving, steps_left
 from fitune.training.splits import keep_split
 from fitune.values import Fit, Job
@@ -53,7 +55,7 @@ def train(
         AlreadyFinished: the same job on the same data is trained to its end (FT608).
         Locked: another process works in this directory (FT603).
         Refusal: bad data, settings or model; another run in the directory (FT604); a loss that is not
-            finite (the run's directory holds what was kept).
+            finite (the run's directory holds what was kept); a disk without room for the finished model (FT606).
     """
     choice = choose_run(job, run_directory, fresh=fresh)
     if choice.set_aside is not None:
@@ -77,10 +79,12 @@ def _train_in(
     run = Run(choice.directory)
     store = Store(run.checkpoints_path)
     store.sweep()
+    sweep_model(run.model_path)
     checkpoint = store.newest() if choice.kind == "goes_on" else None
     if checkpoint is not None:
         fit = fit or Fit.model_validate(checkpoint.state["facts"]["fit"])
     prepared = prepare(job, fit)
+    refuse_without_room(run.directory, model_bytes(prepared.learner, prepared.folder))
     if run.job_path.exists():
         run.write_job(prepared.job)
     else:
@@ -109,39 +113,77 @@ def _fit(
     steps_total = math.ceil((job.epochs or 1) * steps_per_epoch)
     events = Events(listeners, evaluation_steps(steps_per_epoch, steps_total), max(1, steps_total // LOGGED_POINTS))
     interrupts = Interrupts()
-    best = BestModel(job.metric or "", job.patience, events, lambda metrics: _keep(prepared, run, metrics))
-    keeper = Keeper(run.checkpoints_path, saving, events, best, interrupts, {"fit": prepared.fit.model_dump()})
+    room = Room(
+        run.directory,
+        model_bytes(prepared.learner, prepared.folder),
+        events,
+        interrupts,
+        wait_seconds=saving.disk_wait_seconds,
+        deadline=saving.deadline,
+    )
+
+    def keep(metrics: dict[str, float]) -> None:
+        room.save_model(lambda: _keep(prepared, run, metrics))
+
+    best = BestModel(job.metric or "", job.patience, events, keep)
+    keeper = Keeper(run.checkpoints_path, saving, events, best, interrupts, room, {"fit": prepared.fit.model_dump()})
     trainer = make_trainer(prepared, run, [events, best, interrupts, keeper], report_to, steps_total)
+    _connect(trainer, events)
+    _tell_beginning(prepared, events, steps_total)
+    keeper.tell_start(trainer, checkpoint, passed_over)
+    try:
+        stop = _run_to_end(trainer, keeper, checkpoint, steps_total)
+        if stop.reason in FINISHED:
+            room.insist(lambda: finish(prepared, run, best, events, trainer, time.time() - begun))
+    except NotSaved as error:
+        stop = Stop("disk", error.exit_code)
+        keeper.close()
+    except (NonFiniteLoss, DoesNotFit) as error:
+        if isinstance(error, DoesNotFit):
+            keeper.rescue()
+        events.emit("stopped", trainer.state, reason="failed", exit_code=error.exit_code)
+        raise
+    except KeyboardInterrupt:
+        events.emit("stopped", trainer.state, reason="interrupted", exit_code=130)
+        raise
+    events.emit("stopped", trainer.state, reason=stop.reason, exit_code=stop.exit_code)
+    try:
+        write_report(run)
+    except OSError as error:
+        # The model is what counts; the report can be made again (fitune report) when there is room.
+        if disk_error(error) is None:
+            raise
+
+
+def _run_to_end(trainer: Trainer, keeper: Keeper, checkpoint: Checkpoint | None, steps_total: int) -> Stop:
+    """All steps that are left, or as many as come before the run is asked to stop; everything is on the disk then."""
+    interrupts, best = keeper.interrupts, keeper.best
+    with interrupts, keeper.attached(trainer, checkpoint) as resumed_from:
+        if checkpoint is None or steps_left(checkpoint, steps_total):
+            trainer.train(resume_from_checkpoint=resumed_from)
+        if best.best_step is None and interrupts.stop is None:
+            trainer.evaluate()
+        keeper.close()
+    return interrupts.stop or Stop("early_stop" if best.stopped_early else "finished", 0)
+
+
+def _connect(trainer: Trainer, events: Events) -> None:
+    """What the Trainer has to say becomes events."""
     events.trainer = trainer
     trainer.notice = lambda code, text: events.emit("warning", trainer.state, code=code, text=text)
     trainer.changed = lambda change: events.emit(
         "micro_batch", trainer.state, from_tokens=change.from_tokens, to_tokens=change.to_tokens, reason=change.reason
     )
-    events.emit("started", trainer.state, **_started(prepared, steps_total))
+
+
+def _tell_beginning(prepared: Prepared, events: Events, steps_total: int) -> None:
+    state = events.trainer.state
+    events.emit("started", state, **_started(prepared, steps_total))
     for note in [*prepared.splits.rows.notes, *prepared.splits.notes]:
-        events.emit("warning", trainer.state, code="FT134", text=note)
+        events.emit("warning", state, code="FT134", text=note)
     for finding in prepared.findings:
         if finding.severity != "note":
-            events.emit("warning", trainer.state, code=finding.code, text=finding.title)
-    keeper.tell_start(trainer, checkpoint, passed_over)
-    try:
-        with interrupts, keeper.attached(trainer, checkpoint) as resumed_from:
-            if checkpoint is None or steps_left(checkpoint, steps_total):
-                trainer.train(resume_from_checkpoint=resumed_from)
-            if best.best_step is None and interrupts.stop is None:
-                trainer.evaluate()
-            keeper.close()
-    except NonFiniteLoss:
-        events.emit("stopped", trainer.state, reason="failed", exit_code=NonFiniteLoss.exit_code)
-        raise
-    except KeyboardInterrupt:
-        events.emit("stopped", trainer.state, reason="interrupted", exit_code=130)
-        raise
-    stop = interrupts.stop or Stop("early_stop" if best.stopped_early else "finished", 0)
-    if interrupts.stop is None:
-        finish(prepared, run, best, events, trainer, time.time() - begun)
-    events.emit("stopped", trainer.state, reason=stop.reason, exit_code=stop.exit_code)
-    write_report(run)
+            events.emit("warning", state, code=finding.code, text=finding.title)
 
 
 def make_trainer(

@@ -1,13 +1,8 @@
-"""Saving a run while it trains, and going on from what was saved: bit for bit on a CPU.
-
-A checkpoint holds weights, optimizer state by parameter name, scheduler, generators, position in the data (the order is
-a function of seed and epoch), early stopping, loss scale and the micro-batch budget. Nothing is pickled.
-"""
+"""Saving a run while it trains, and going on from what was saved. What a state holds is written in ``state``."""
 
 from __future__ import annotations
 
 import json
-import random
 import tempfile
 import time
 from collections.abc import Callable, Generator
@@ -16,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import TrainerCallback
 
 from fitune.checkpoint import (
@@ -36,34 +30,31 @@ from fitune.checkpoint import (
 from fitune.messages import _
 from fitune.microbatch import retried
 from fitune.training.callbacks import BestModel, Events, Interrupts, Stop
-from fitune.values import Refusal
+from fitune.training.room import Room, bytes_in
+from fitune.training.state import (
+    array_of,
+    restore_best,
+    restore_model,
+    restore_optimizer,
+    restore_random,
+    state_of,
+    tensors_of,
+)
 
-DISK_FULL_EXIT = 74
 DEADLINE_EXIT = 75
 BUDGET_EXIT = 76
 
 # A save may cost this share of the time since the one before: copy, hash and write together.
 _SHARE = 1 / 50
-_TYPES: dict[torch.dtype, str] = {
-    torch.float32: "F32",
-    torch.float64: "F64",
-    torch.float16: "F16",
-    torch.bfloat16: "BF16",
-    torch.int64: "I64",
-    torch.int32: "I32",
-    torch.int16: "I16",
-    torch.int8: "I8",
-    torch.uint8: "U8",
-    torch.bool: "BOOL",
-}
 
 
 @dataclass(frozen=True)
 class Saving:
     """When a run saves itself, and when it must end."""
 
-    every_seconds: float = 300.0
-    """Least time between two saves; one that is costly (a large model, a slow disk) comes more rarely."""
+    every_seconds: float = 30.0
+    """Least time between two saves. One that takes t seconds comes after 50 t at the earliest: what a save costs is
+    measured, so that a small model loses half a minute to a power cut and a large one pays no more than 2 %."""
     every_steps: int | None = None
     """After so many steps whatever the time; for tests."""
     each_epoch: bool = True
@@ -87,9 +78,10 @@ class Keeper(TrainerCallback):
         events: Events,
         best: BestModel,
         interrupts: Interrupts,
+        room: Room,
         facts: dict[str, Any],
     ) -> None:
-        self.saving, self.events, self.best, self.interrupts = saving, events, best, interrupts
+        self.saving, self.events, self.best, self.interrupts, self.room = saving, events, best, interrupts, room
         self.store = Store(directory, saving.policy)
         self.writer = Writer(self.store, self._saved)
         self.facts = facts
@@ -97,11 +89,16 @@ class Keeper(TrainerCallback):
         self.trainer: Any = None
         self._copies: dict[str, Tensor] = {}
         self._begun = self._last_save = time.monotonic()
-        self._cost_seconds = 0.0
+        self._here_seconds = self._cost_seconds = 0.0
         self._done: list[Saved] = []
-        self._forecast_made = False
+        self._states_fit: bool | None = None
 
     # -- when -----------------------------------------------------------------------------------------------------
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_rest: Any) -> None:
+        # Not earlier: the optimizer's state has just been allocated, so that its size is known and not guessed.
+        if self._states_fit is None:
+            self._tell_forecast()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_rest: Any) -> None:
         self._report()
@@ -116,7 +113,7 @@ class Keeper(TrainerCallback):
             stop.stop = Stop("budget", BUDGET_EXIT)
         if stop.stop is not None:
             control.should_training_stop = control.should_save = True
-        elif state.global_step < state.max_steps and self._due(state):
+        elif state.global_step < state.max_steps and (self.writer.failed or self._due(state)):
             # The Trainer saves after it has evaluated: what a checkpoint says includes the step's evaluation.
             control.should_save = True
 
@@ -132,48 +129,61 @@ class Keeper(TrainerCallback):
     # -- saving ---------------------------------------------------------------------------------------------------
 
     def save(self, *_arguments: Any, **_named: Any) -> None:
-        """Stands in for the Trainer's own ``_save_checkpoint``."""
+        """Stands in for the Trainer's own ``_save_checkpoint``.
+
+        Raises:
+            NotSaved: the disk is full and stays full, or it refuses for good.
+        """
         begin = time.monotonic()
-        self._insist(self.writer.wait)
-        tensors = self._tensors()
+        failed = self._wait()
+        tensors = tensors_of(self.trainer)
+        if self.interrupts.stop is None and not self._fits_beside(_bytes_of(tensors)):
+            self._last_save = time.monotonic()
+            return
         arrays = retried(lambda: {name: self._copied(name, tensor) for name, tensor in tensors.items()})
-        state, step = self._state(), self.trainer.state.global_step
-        self._tell_forecast(sum(array.nbytes for array in arrays.values()))
-        self._insist(lambda: self.writer.submit(step, arrays, state))
-        if self.interrupts.stop is not None:
-            self._insist(self.writer.wait, again=lambda: self.writer.submit(step, arrays, state))
-            self._report()
-        self._cost_seconds = time.monotonic() - begin
+        state, step = state_of(self.trainer, self.best, self.facts), self.trainer.state.global_step
+
+        def write() -> None:
+            self.writer.submit(step, arrays, state)
+            self.writer.wait()
+
+        if failed is not None:
+            self.room.insist(_raising(failed), again=write)
+        elif self.interrupts.stop is not None:
+            self.room.insist(write)
+        else:
+            self.writer.submit(step, arrays, state)
+        self._report()
+        self._here_seconds = time.monotonic() - begin
         self._last_save = time.monotonic()
 
     def close(self) -> None:
         """Wait for what is being written. A failure now is told and not raised: the run itself is done."""
+        if (failed := self._wait()) is not None:
+            self.room.tell(failed)
+        self._report()
+
+    def rescue(self) -> None:
+        """Save where the run stands, before a step that cannot be done: weights and all else are as before it."""
+        try:
+            self.save()
+        except NotSaved:
+            return  # told already; what was saved before stays
+        self.close()
+
+    def _wait(self) -> NotSaved | None:
+        """What kept the save before this one off the disk."""
         try:
             self.writer.wait()
         except NotSaved as error:
-            self._warn(error)
-        self._report()
+            return error
+        return None
 
-    def _insist(self, save: Callable[[], None], again: Callable[[], None] | None = None) -> None:
-        """On a full disk: tell, wait for room, go on; end the run when none comes."""
-        end, told = time.monotonic() + self.saving.disk_wait_seconds, False
-        while True:
-            try:
-                return save()
-            except NotSaved as error:
-                if not told:
-                    self._warn(error)
-                    told = True
-                if not error.full or time.monotonic() > end or self.interrupts.stop is not None:
-                    self.interrupts.stop = self.interrupts.stop or Stop("disk", DISK_FULL_EXIT)
-                    self.trainer.control.should_training_stop = True
-                    return None
-                time.sleep(min(5.0, self.saving.disk_wait_seconds / 10))
-                if again is not None:
-                    save = again
-
-    def _warn(self, error: Refusal) -> None:
-        self.events.emit("warning", self.trainer.state, code=error.code, text=str(error))
+    def _fits_beside(self, needed_bytes: int) -> bool:
+        """Where states do not fit for sure, one is saved only if the best model still fits beside it."""
+        return self._states_fit is not False or (
+            free_bytes(self.store.directory) >= needed_bytes + 2 * self.room.model_bytes
+        )
 
     def _saved(self, saved: Saved) -> None:
         # In the writer's thread: told by the training thread, in order with the other events.
@@ -182,7 +192,7 @@ class Keeper(TrainerCallback):
     def _report(self) -> None:
         while self._done:
             saved = self._done.pop(0)
-            self._cost_seconds = max(self._cost_seconds, saved.measured_seconds)
+            self._cost_seconds = self._here_seconds + saved.measured_seconds
             place = f"{saved.path.parent.name}/{saved.path.name}"
             data = {
                 "path": place,
@@ -192,14 +202,18 @@ class Keeper(TrainerCallback):
             }
             self.events.emit("checkpoint", self.trainer.state, **data)
 
-    def _tell_forecast(self, checkpoint_bytes: int) -> None:
-        """Once: whether what the policy keeps fits on the disk; keep less where it does not."""
-        if self._forecast_made:
-            return
-        self._forecast_made = True
-        found = forecast(self.saving.policy, checkpoint_bytes, free_bytes(self.store.directory))
+    def _tell_forecast(self) -> None:
+        """Before the first step: does what the policy keeps fit on the disk? Keep less where it does not."""
+        directory = self.store.directory
+        found = forecast(
+            self.saving.policy,
+            _bytes_of(tensors_of(self.trainer)),
+            free_bytes(directory) + bytes_in(directory) + bytes_in(self.room.directory / "model"),
+            model_bytes=self.room.model_bytes,
+        )
+        self._states_fit = found.states_fit
+        self.store.policy = found.policy
         if found.finding is not None:
-            self.store.policy = found.policy
             self.events.emit("warning", self.trainer.state, code=found.finding.code, text=found.finding.title)
 
     def _copied(self, name: str, tensor: Tensor) -> Array:
@@ -207,48 +221,7 @@ class Keeper(TrainerCallback):
         if kept is None or kept.shape != tensor.shape or kept.dtype != tensor.dtype:
             kept = self._copies[name] = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
         kept.copy_(tensor.detach())
-        data = memoryview(kept.reshape(-1).view(torch.uint8).numpy())  # pyright: ignore[reportArgumentType] if kept.numel() else memoryview(b"")
-        return Array(_TYPES[kept.dtype], tuple(kept.shape), data)
-
-    def _tensors(self) -> dict[str, Tensor]:
-        trainer = self.trainer
-        tensors = {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
-        for name, values in _optimizer_state(trainer).items():
-            tensors |= {f"optimizer.{name}.{k}": v for k, v in values.items() if isinstance(v, Tensor)}
-        tensors["random.torch"] = torch.get_rng_state()
-        if torch.cuda.is_available():
-            tensors["random.cuda"] = torch.cuda.get_rng_state()
-        return tensors
-
-    def _state(self) -> dict[str, Any]:
-        trainer, best = self.trainer, self.best
-        optimizer = _inner(trainer.optimizer)
-        kind, keys, *rest = np.random.get_state()
-        python_version, python_values, gauss = random.getstate()
-        return {
-            "trainer": json.loads(json.dumps(_trainer_state(trainer.state))),
-            "optimizer": {
-                name: {k: v for k, v in values.items() if not isinstance(v, Tensor)}
-                for name, values in _optimizer_state(trainer).items()
-            },
-            "groups": [_plain({k: v for k, v in group.items() if k != "params"}) for group in optimizer.param_groups],
-            "scheduler": _plain(trainer.lr_scheduler.state_dict()),
-            "random": {
-                "python": [python_version, list(python_values), gauss],
-                "numpy": [kind, np.asarray(keys).tolist(), *rest],
-            },
-            "best": {
-                "value": best.best_value,
-                "step": best.best_step,
-                "metrics": best.best_metrics,
-                "without_gain": best.without_gain,
-                "stopped_early": best.stopped_early,
-            },
-            "loss_scale": [trainer.loss_scale, trainer._good_steps],
-            "precision": getattr(trainer.model, "precision", ""),
-            "stepper": trainer._stepper.state() if trainer._stepper is not None else None,
-            "facts": self.facts,
-        }
+        return array_of(kept)
 
     # -- going on -------------------------------------------------------------------------------------------------
 
@@ -260,10 +233,10 @@ class Keeper(TrainerCallback):
         if checkpoint is None:
             yield None
             return
-        _restore_best(self.best, checkpoint.state["best"])
+        restore_best(self.best, checkpoint.state["best"])
         # The Trainer asks for these in turn; each restores its part from the verified checkpoint.
-        trainer._load_from_checkpoint = _ignoring(lambda: _restore_model(trainer, checkpoint))
-        trainer._load_optimizer_and_scheduler = _ignoring(lambda: _restore_optimizer(trainer, checkpoint))
+        trainer._load_from_checkpoint = _ignoring(lambda: restore_model(trainer, checkpoint))
+        trainer._load_optimizer_and_scheduler = _ignoring(lambda: restore_optimizer(trainer, checkpoint))
         trainer._load_scaler = _ignoring(lambda: None)
         trainer._load_rng_state = _ignoring(lambda: restore_random(checkpoint))
         with tempfile.TemporaryDirectory() as folder:
@@ -280,6 +253,17 @@ class Keeper(TrainerCallback):
             self.events.emit("resumed", trainer.state, checkpoint=checkpoint.path.name, step=checkpoint.step)
 
 
+def _bytes_of(tensors: dict[str, Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+
+
+def _raising(error: Exception) -> Callable[[], None]:
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
 def _ignoring(call: Callable[[], None]) -> Callable[..., None]:
     """``call`` with whatever arguments this version of the Trainer gives."""
 
@@ -292,102 +276,3 @@ def _ignoring(call: Callable[[], None]) -> Callable[..., None]:
 def steps_left(checkpoint: Checkpoint, steps_total: int) -> bool:
     """Whether there are steps left to run."""
     return checkpoint.step < steps_total and not checkpoint.state["best"]["stopped_early"]
-
-
-def _inner(optimizer: Any) -> Any:
-    return getattr(optimizer, "optimizer", optimizer)
-
-
-def _names(trainer: Any) -> dict[Any, str]:
-    model: nn.Module = trainer.model
-    return {parameter: name for name, parameter in model.named_parameters()}
-
-
-def _optimizer_state(trainer: Any) -> dict[str, dict[str, Any]]:
-    names = _names(trainer)
-    return {names[parameter]: values for parameter, values in _inner(trainer.optimizer).state.items()}
-
-
-def _trainer_state(state: Any) -> dict[str, Any]:
-    kept = ("epoch", "global_step", "max_steps", "num_train_epochs", "train_batch_size", "num_input_tokens_seen")
-    return {name: getattr(state, name) for name in (*kept, "total_flos", "logging_steps", "eval_steps", "save_steps")}
-
-
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """What of a dict is JSON; functions and the like are made anew by the code that made them."""
-    return {k: v for k, v in values.items() if _is_plain(v)}
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return all(_is_plain(v) for v in value)
-    return value is None or isinstance(value, bool | int | float | str)
-
-
-def _tensor(array: Array) -> Tensor:
-    dtype = next(dtype for dtype, name in _TYPES.items() if name == array.dtype)
-    if not array.nbytes:
-        return torch.empty(array.shape, dtype=dtype)
-    return torch.frombuffer(bytearray(array.data), dtype=dtype).reshape(array.shape)
-
-
-def _restore_model(trainer: Any, checkpoint: Checkpoint) -> None:
-    prefix = "model."
-    values = {n.removeprefix(prefix): _tensor(a) for n, a in checkpoint.arrays.items() if n.startswith(prefix)}
-    trainer.model.load_state_dict(values)
-    trainer.loss_scale, trainer._good_steps = checkpoint.state["loss_scale"]
-    if checkpoint.state["precision"]:
-        trainer.model.precision = checkpoint.state["precision"]
-    if checkpoint.state["stepper"] is not None:
-        trainer.stepper(trainer.model).load_state(checkpoint.state["stepper"])
-
-
-def _restore_optimizer(trainer: Any, checkpoint: Checkpoint) -> None:
-    """By parameter name; refuses where a name is missing on either side."""
-    optimizer, names = _inner(trainer.optimizer), _names(trainer)
-    trained = {names[p]: p for group in optimizer.param_groups for p in group["params"]}
-    saved = checkpoint.state["optimizer"]
-    if unknown := sorted(saved.keys() - trained.keys()):
-        raise Refusal(
-            _(
-                "the checkpoint has optimizer state for parameters that are not trained now: {names}",
-                names=", ".join(unknown[:5]),
-            ),
-            where=str(checkpoint.path),
-            next_step=_("Train with the same model and settings, or add --fresh."),
-            code="FT604",
-        )
-    fused = {id(p): bool(g.get("fused") or g.get("capturable")) for g in optimizer.param_groups for p in g["params"]}
-    for name, values in saved.items():
-        parameter = trained[name]
-        state: dict[str, Any] = dict(values)
-        prefix = f"optimizer.{name}."
-        for full, array in checkpoint.arrays.items():
-            if full.startswith(prefix) and "." not in (key := full.removeprefix(prefix)):
-                on_host = key == "step" and not fused[id(parameter)]
-                state[key] = _tensor(array) if on_host else _tensor(array).to(parameter.device)
-        optimizer.state[parameter] = state
-    for group, kept in zip(optimizer.param_groups, checkpoint.state["groups"], strict=True):
-        # The implementation (fused, foreach) is a memory choice: the one of today stays.
-        group.update({k: _as(group.get(k), v) for k, v in kept.items() if k not in ("fused", "foreach", "capturable")})
-    trainer.lr_scheduler.load_state_dict({**trainer.lr_scheduler.state_dict(), **checkpoint.state["scheduler"]})
-
-
-def _as(like: Any, value: Any) -> Any:
-    return tuple(value) if isinstance(like, tuple) else value
-
-
-def restore_random(checkpoint: Checkpoint) -> None:
-    """Set Python's, NumPy's, torch's and the device's generators to where they were."""
-    version, values, gauss = checkpoint.state["random"]["python"]
-    random.setstate((version, tuple(values), gauss))
-    kind, keys, *rest = checkpoint.state["random"]["numpy"]
-    np.random.set_state((kind, np.array(keys, dtype=np.uint32), *rest))
-    torch.set_rng_state(_tensor(checkpoint.arrays["random.torch"]))
-    if "random.cuda" in checkpoint.arrays and torch.cuda.is_available():
-        torch.cuda.set_rng_state(_tensor(checkpoint.arrays["random.cuda"]))
-
-
-def _restore_best(best: BestModel, kept: dict[str, Any]) -> None:
-    best.best_value, best.best_step, best.best_metrics = kept["value"], kept["step"], kept["metrics"]
-    best.without_gain, best.stopped_early = kept["without_gain"], kept["stopped_early"]
