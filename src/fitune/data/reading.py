@@ -12,7 +12,7 @@ from fitune.data.encodings import Encoding, read_lines, recognize_encoding, writ
 from fitune.data.formats import ALIASES, PATH_FORMATS, TEXT_FORMATS, Columns, PathFormat, Sample, TextFormat
 from fitune.data.formats.json_objects import json_without_text
 from fitune.data.rows import Format, Rows, Skipped, Tally, Task, invalid_text
-from fitune.messages import _
+from fitune.messages import _, system_reason
 from fitune.values import Example, Prediction, Refusal
 
 _SAMPLE_CHARACTERS = 1 << 18
@@ -224,7 +224,7 @@ def _check_file(path: Path) -> None:
             head = file.read(8)
     except OSError as error:
         raise Refusal(
-            _("the file cannot be opened: {problem}", problem=error.strerror or str(error)),
+            _("the file cannot be opened: {problem}", problem=system_reason(error)),
             where=str(path),
             next_step=_("Check its permissions: ls -l {path}", path=path),
         ) from None

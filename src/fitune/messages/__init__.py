@@ -12,7 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-__all__ = ["_", "language", "set_language"]
+from fitune.messages.system import system_reason
+
+__all__ = ["_", "language", "set_language", "system_reason"]
 
 Language = Literal["en", "zh"]
 _chosen: list[Language] = []
