@@ -1,14 +1,21 @@
 """Texts per second of prediction: ``pipeline`` in a loop and in batches against fitune's engines, same weights.
 
-    python benchmarks/predict_speed.py --model bert-base --lengths train.json
+    python benchmarks/predict_speed.py --model bert-base --lengths dev.json
+    python benchmarks/predict_speed.py --trained runs/train-1 --dev dev.json
 
 Every way reads the same texts in turn, ``--rounds`` times; a ratio is the median over rounds of the ratio to the loop
-in the same round. CPU-seconds, wall beside them. The exact engines must find the same entities.
+in the same round. CPU-seconds, wall beside them. Latency: one text a call, the same texts for every way in turn. The
+entities of every exact engine are compared with the pipeline's (its best class of each token; a trained CRF is left
+out for that, and is a row of its own). ``--table FILE`` keeps the table under its heading.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import random
+import shutil
 import statistics
 import tempfile
 import time
@@ -21,11 +28,13 @@ import torch
 
 from fitune import Predictor
 from fitune.hf import load_model, load_tokenizer
-from fitune.predicting.export import export
-from fitune.tasks import Learner, NerTask, save, settings_of
+from fitune.predicting.export import Comparison, export
+from fitune.tasks import Learner, NerTask, read_settings, rewrite_settings, save, settings_of
+
+LOOP, BATCH = "pipeline, one text a call", "pipeline, batch_size=32"
 
 
-def saved_model(folder: Path, name: str) -> Path:
+def random_model(folder: Path, name: str) -> Path:
     """A model folder as a run leaves it, with random weights."""
     base = speed_data.write_model(folder / "base", name)
     task = NerTask(("name", "place"), "softmax", 128)
@@ -38,31 +47,36 @@ def saved_model(folder: Path, name: str) -> Path:
     return folder / "model"
 
 
-def ways(folder: Path, texts: list[str]) -> dict[str, Callable[[], Any]]:
-    """Name -> predict all the texts."""
-    from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
+def without_crf(model: Path, folder: Path) -> Path:
+    """A copy that reads the best class of each token, as the pipeline does."""
+    shutil.copytree(model, folder / "model")
+    settings = read_settings(folder / "model")
+    rewrite_settings(folder / "model", settings.model_copy(update={"head": "softmax"}))
+    return folder / "model"
 
-    model = AutoModelForTokenClassification.from_pretrained(folder)
-    pipe: Any = pipeline("ner", model=model, tokenizer=AutoTokenizer.from_pretrained(folder), device="cpu")
-    found: dict[str, Callable[[], Any]] = {
-        "pipeline, one text a call": lambda: [pipe(text) for text in texts],
-        "pipeline, batch_size=32": lambda: pipe(texts, batch_size=32),
-    }
-    torch_predictor = Predictor(folder, span_scores=False)
-    found["fitune, torch"] = lambda: torch_predictor(texts)
-    exported = folder.parent / "exported"
-    dev = speed_data.write_rows(folder.parent / "dev.jsonl", [20] * 16, "ner")
-    for engine in ("onnx", "onnx-int8"):
+
+def exports(folder: Path, dev: Path) -> list[Comparison]:
+    """Every engine that can be had here, beside ``folder``."""
+    found: list[Comparison] = []
+    for to in ("onnx", "ctranslate2"):
         try:
-            if not exported.exists():
-                # Random weights score nothing, so the drop of int8 says nothing here.
-                export(folder, exported, int8=True, max_drop=100, dev=str(dev))
-            predictor = Predictor(exported, engine=engine, span_scores=False)
-        except Exception as error:  # noqa: BLE001 - said in the table: a way that is not installed here
-            print(f"left out: {engine}: {error}")
-            continue
-        found[f"fitune, {engine}"] = lambda predictor=predictor: predictor(texts)
+            found += export(folder, to=to, int8=True, max_drop=100, dev=str(dev))[1]
+        except Exception as error:  # noqa: BLE001 - said in the table: an engine that is not installed here
+            print(f"left out: {to}: {error}", flush=True)
     return found
+
+
+def entities(tokens: list[dict[str, Any]]) -> list[tuple[int, int, str]]:
+    """Of a pipeline's labelled tokens, read as conlleval does."""
+    found: list[list[Any]] = []
+    before = -2
+    for token in tokens:
+        mark, _, label = token["entity"].partition("-")
+        if mark == "B" or token["index"] != before + 1 or found[-1][2] != label:
+            found.append([token["start"], token["end"], label])
+        found[-1][1] = token["end"]
+        before = token["index"]
+    return [(start, end, label) for start, end, label in found]
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, float, Any]:
@@ -71,39 +85,99 @@ def timed(call: Callable[[], Any]) -> tuple[float, float, Any]:
     return time.process_time() - cpu, time.perf_counter() - wall, result
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=sorted(speed_data.MODELS), default="4-layer")
-    parser.add_argument("--lengths", type=Path)
-    parser.add_argument("--texts", type=int, default=256)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    import random
-
+def made_up(options: argparse.Namespace) -> tuple[Path, list[str], Path]:
     draw = random.Random(0)
     lengths = speed_data.lengths_of("cluener", options.lengths, options.texts)
     texts = ["".join(draw.choices(speed_data.CHARACTERS, k=min(length, 126))) for length in lengths]
-    with tempfile.TemporaryDirectory() as name:
-        calls = ways(saved_model(Path(name), options.model), texts)
-        seconds: dict[str, list[tuple[float, float]]] = {way: [] for way in calls}
-        results: dict[str, Any] = {}
-        for _round in range(options.rounds):
-            for way, call in calls.items():
-                cpu, wall, results[way] = timed(call)
-                seconds[way].append((cpu, wall))
-                print(f"  {way}: {len(texts) / cpu:.1f} texts / CPU-s", flush=True)
-    exact = [way for way in calls if way in ("fitune, torch", "fitune, onnx")]
-    same = all([p.spans for p in results[way]] == [p.spans for p in results[exact[0]]] for way in exact)
-    print(f"\n{options.model}, {len(texts)} texts, {options.rounds} rounds; {speed_data.versions()}\n")
-    print("| way | texts / CPU-s | / wall s | x the loop |\n|---|---|---|---|")
-    loop = seconds["pipeline, one text a call"]
+    folder = options.folder
+    return random_model(folder, options.model), texts, speed_data.write_rows(folder / "dev.jsonl", [20] * 16, "ner")
+
+
+def trained(options: argparse.Namespace) -> tuple[Path, list[str], Path]:
+    rows = [line for line in options.dev.read_text(encoding="utf-8").splitlines() if line.strip()]
+    dev = options.folder / "dev.jsonl"
+    dev.write_text("\n".join(rows[: options.scored]) + "\n", encoding="utf-8")
+    model = without_crf(options.trained / "model", options.folder)
+    return model, [json.loads(row)["text"] for row in rows[: options.texts]], dev
+
+
+def measure(options: argparse.Namespace) -> str:
+    from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
+
+    folder, texts, dev = trained(options) if options.trained else made_up(options)
+    compared = {comparison.engine: comparison for comparison in exports(folder, dev)}
+    network = AutoModelForTokenClassification.from_pretrained(folder)
+    pipe: Any = pipeline("ner", model=network, tokenizer=AutoTokenizer.from_pretrained(folder), device="cpu")
+    predictors: dict[str, Callable[..., Any]] = {
+        f"fitune, {engine}": Predictor(folder, engine=engine, span_scores=False) for engine in ("torch", *compared)
+    }
+    if options.trained and read_settings(options.trained / "model").head == "crf":
+        predictors["fitune, torch, its CRF"] = Predictor(options.trained / "model", engine="torch", span_scores=False)
+    calls: dict[str, Callable[[], Any]] = {
+        LOOP: lambda: [pipe(text) for text in texts],
+        BATCH: lambda: pipe(texts, batch_size=32),
+        **{name: (lambda p=predictor: p(texts)) for name, predictor in predictors.items()},
+    }
+    seconds: dict[str, list[tuple[float, float]]] = {way: [] for way in calls}
+    results: dict[str, Any] = {}
+    for _round in range(options.rounds):
+        for way, call in calls.items():
+            cpu, wall, results[way] = timed(call)
+            seconds[way].append((cpu, wall))
+            print(f"  {way}: {len(texts) / cpu:.1f} texts / CPU-s", flush=True)
+    one: dict[str, list[float]] = {way: [] for way in calls if way != BATCH}
+    for text in texts[: options.singles]:
+        for way in one:
+            cpu, _wall, _found = timed(lambda way=way, text=text: (pipe if way == LOOP else predictors[way])(text))
+            one[way].append(cpu)
+    expected = [entities(tokens) for tokens in results[LOOP]]
+    lines = ["| way | texts / CPU-s | / wall s | x the loop | one text, CPU-ms | x the loop's | entities | score |"]
+    lines.append("|---|---|---|---|---|---|---|---|")
     for way, taken in seconds.items():
-        ratio = statistics.median(one[0] / own[0] for one, own in zip(loop, taken, strict=True))
+        ratio = statistics.median(loop[0] / own[0] for loop, own in zip(seconds[LOOP], taken, strict=True))
         cpu, wall = (statistics.median(values) for values in zip(*taken, strict=True))
-        print(f"| {way} | {len(texts) / cpu:.1f} | {len(texts) / wall:.1f} | {ratio:.2f} |")
-    print(f"\nThe exact engines find the same entities: {same}")
+        latency, share = "", ""
+        if way in one:
+            latency = f"{1000 * statistics.median(one[way]):.0f}"
+            share = f"{statistics.median(a / b for a, b in zip(one[way], one[LOOP], strict=True)):.2f}"
+        same, score = "", ""
+        if way in predictors and "CRF" not in way:
+            found = [[(s.start, s.end, s.label) for s in p.spans] for p in results[way]]
+            other = sum(a != b for a, b in zip(found, expected, strict=True))
+            same = "the same" if not other else f"{other} texts differ"
+        comparison = compared.get(way.removeprefix("fitune, "))
+        if comparison and options.trained:
+            score = f"{100 * comparison.exported_score:.2f} ({-comparison.drop_points:+.2f}, {comparison.rows} rows)"
+        lines.append(
+            f"| {way} | {len(texts) / cpu:.1f} | {len(texts) / wall:.1f} | {ratio:.2f} | {latency} | {share} | {same} "
+            f"| {score} |"
+        )
+    about = f"{len(texts)} texts, {sum(map(len, texts))} characters, {options.rounds} rounds; {speed_data.versions()}."
+    return "\n".join([about, "", *lines])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", choices=sorted(speed_data.MODELS), default="4-layer", help="with random weights")
+    parser.add_argument("--lengths", type=Path)
+    parser.add_argument("--trained", type=Path, metavar="RUN", help="a run instead; with --dev")
+    parser.add_argument("--dev", type=Path, help="JSON lines with text and gold: texts to predict, rows to score on")
+    parser.add_argument("--scored", type=int, default=None, help="rows of --dev that engines are scored on; all")
+    parser.add_argument("--texts", type=int, default=256)
+    parser.add_argument("--singles", type=int, default=16, help="texts whose latency is measured")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--table", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    name = f"trained run {options.trained.name}" if options.trained else f"{options.model}, random weights"
+    with tempfile.TemporaryDirectory() as folder:
+        options.folder = Path(folder)
+        text = measure(options)
+    print(f"\n{name}\n\n{text}")
+    if options.table:
+        speed_data.keep_table(options.table, "Prediction speed", name, text)
 
 
 if __name__ == "__main__":

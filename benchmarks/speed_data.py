@@ -107,3 +107,20 @@ def versions() -> str:
         f"torch {torch.__version__}, transformers {transformers.__version__}, {torch.get_num_threads()} thread(s), "
         f"{torch.backends.cpu.get_cpu_capability()}"
     )
+
+
+def keep_table(path: Path, title: str, heading: str, text: str) -> None:
+    """Put ``text`` under ``## heading`` of a file of dated tables, in the place of what stood there."""
+    import datetime
+    import shlex
+    import sys
+
+    # Files by their names: where they lay on this machine helps nobody.
+    words = [word if word.startswith("-") else Path(word).name for word in sys.argv[1:]]
+    command = "python " + shlex.join([f"benchmarks/{Path(sys.argv[0]).name}", *words])
+    today = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
+    section = f"## {heading}\n\n{today}. {text}\n\nRepeat: `{command}`\n"
+    whole = path.read_text(encoding="utf-8") if path.is_file() else f"# {title}\n"
+    first, *others = whole.split("\n## ")
+    kept = [f"## {other.strip()}\n" for other in others if not other.startswith(f"{heading}\n")]
+    path.write_text("\n".join([first.strip() + "\n", *kept, section]), encoding="utf-8")

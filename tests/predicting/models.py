@@ -55,11 +55,11 @@ def texts(count=60, longest=90):
     return made
 
 
-def write_gold(path, predictions):
+def write_gold(path, predictions, pairs=None):
     """The predictions as a labelled JSONL file, so that the trained model scores 1 on it."""
     with path.open("w", encoding="utf-8") as file:
-        for prediction in predictions:
-            row = {"text": prediction.text}
+        for number, prediction in enumerate(predictions):
+            row = {"text": prediction.text} | ({"text_pair": pairs[number]} if pairs else {})
             if prediction.spans is not None:
                 row["entities"] = [{"start": s.start, "end": s.end, "label": s.label} for s in prediction.spans]
             else:

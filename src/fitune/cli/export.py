@@ -13,9 +13,10 @@ def add(app: typer.Typer) -> None:
 
     def export(
         run: Annotated[str, typer.Argument(metavar="RUN", help=_("Run directory, or a model's folder."))],
-        to: Annotated[str, typer.Option("--to", metavar="onnx", help=_("Format."))] = "onnx",
+        to: Annotated[str, typer.Option("--to", metavar="onnx|ctranslate2", help=_("Format."))] = "onnx",
         out: Annotated[
-            str | None, typer.Option("--out", "-o", metavar="FOLDER", help=_("Where to; by default RUN/onnx."))
+            str | None,
+            typer.Option("--out", "-o", metavar="FOLDER", help=_("Where to; by default RUN/onnx or RUN/ctranslate2.")),
         ] = None,
         int8: Annotated[bool, typer.Option("--int8", help=_("Also with int8 weights: smaller and faster."))] = False,
         max_drop: Annotated[
@@ -28,12 +29,17 @@ def add(app: typer.Typer) -> None:
     ) -> None:
         from fitune.cli.render import say, table
         from fitune.predicting import export as write_export
-        from fitune.values import Refusal
 
-        if to != "onnx":
-            raise Refusal(_("there is no format {name}", name=to), where="--to", next_step="--to onnx")
-        folder, comparisons = write_export(run, out, int8=int8, max_drop=max_drop, dev=dev)
-        head = [_("engine"), _("rows"), _("other predictions"), _("logits differ by"), _("score"), _("trained model")]
+        folder, comparisons = write_export(run, out, to=to, int8=int8, max_drop=max_drop, dev=dev)
+        head = [
+            _("engine"),
+            _("rows"),
+            _("other predictions"),
+            _("logits differ by"),
+            _("score"),
+            _("trained model"),
+            _("x torch"),
+        ]
         rows = [
             [
                 one.engine,
@@ -42,11 +48,13 @@ def add(app: typer.Typer) -> None:
                 f"{one.largest_logit_difference:.2g}",
                 f"{one.metric} {one.exported_score:.4f}",
                 f"{one.torch_score:.4f}",
+                f"{one.times_as_fast:.2f}",
             ]
             for one in comparisons
         ]
-        table(rows, head, right=(1, 2, 3))
+        table(rows, head, right=(1, 2, 3, 6))
         say(_("Exported: {folder}", folder=folder))
-        say(_("Without torch: python {example} TEXT", example=folder / "example.py"))
+        if to == "onnx":
+            say(_("Without torch: python {example} TEXT", example=folder / "example.py"))
 
-    add_verb(app, "export", export, _("Write the model as ONNX and prove it equal on the development rows."))
+    add_verb(app, "export", export, _("Write the model for another engine and prove it equal on the development rows."))

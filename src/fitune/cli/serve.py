@@ -22,7 +22,12 @@ def add(app: typer.Typer) -> None:
             typer.Option("--token-file", metavar="FILE", help=_("File with the token; or set FITUNE_TOKEN.")),
         ] = None,
         engine: Annotated[
-            str | None, typer.Option("--engine", metavar="ENGINE", help=_("torch, onnx or onnx-int8."))
+            str | None,
+            typer.Option(
+                "--engine",
+                metavar="ENGINE",
+                help=_("torch, onnx, ctranslate2, or the last two with -int8; by default the fastest exact one here."),
+            ),
         ] = None,
         queue: Annotated[
             int, typer.Option("--queue", min=1, help=_("Most characters waiting; past it requests get 429."))

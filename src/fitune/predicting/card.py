@@ -28,7 +28,7 @@ def write_card(folder: Path, model: Path, comparisons: Sequence[Comparison] = ()
         parts += [_data(evaluation), _scores(evaluation), _measured(evaluation)]
     if comparisons:
         parts.append(_comparisons(comparisons))
-    parts += [_loading(settings, exported=bool(comparisons)), _limits(settings)]
+    parts += [_loading(settings, comparisons), _limits(settings)]
     path = folder / "README.md"
     path.write_text("\n".join(parts), encoding="utf-8")
     return path
@@ -108,7 +108,7 @@ def _comparisons(comparisons: Sequence[Comparison]) -> str:
     return "\n".join([*head, "|---|---|---|---|---|", *rows, ""])
 
 
-def _loading(settings: ModelSettings, *, exported: bool) -> str:
+def _loading(settings: ModelSettings, comparisons: Sequence[Comparison]) -> str:
     kind = "AutoModelForTokenClassification" if settings.task == "ner" else "AutoModelForSequenceClassification"
     lines = [
         "## How to load",
@@ -120,9 +120,9 @@ def _loading(settings: ModelSettings, *, exported: bool) -> str:
         "```",
         "",
     ]
-    if exported:
+    if any(comparison.engine == "onnx" for comparison in comparisons):
         lines += ["Without torch: `python example.py 文本` (needs onnxruntime, tokenizers, numpy).", ""]
-    else:
+    elif not comparisons:
         lines += ["```python", f"from transformers import {kind}, AutoTokenizer", "",
                   f'model = {kind}.from_pretrained("this-folder")',
                   'tokenizer = AutoTokenizer.from_pretrained("this-folder")', "```", ""]  # fmt: skip

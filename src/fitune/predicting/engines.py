@@ -1,12 +1,13 @@
 """Engines: what runs the model's forward pass. Tokenizer, windows, decoding and thresholds are the same for all.
 
-An engine gives the Learner that ``tasks.score`` asks for logits; ONNX Runtime stands behind a module with the face of
-a Hugging Face model, so nothing else has to know.
+An engine gives the Learner that ``tasks.score`` asks for logits; ONNX Runtime and CTranslate2 stand behind a module
+with the face of a Hugging Face model, so nothing else has to know.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,43 +16,25 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from fitune.hf import load_tokenizer
+from fitune.hf import CannotPack, load_tokenizer
 from fitune.messages import _
 from fitune.tasks import Learner, LinearChainCrf, SavedModel, load, read_settings
 from fitune.tasks.saved import CRF_FILE, verify_files
 from fitune.values import Refusal
 
-__all__ = ["ENGINES", "choose_engine", "load_engine"]
+__all__ = ["ENGINES", "FORMATS", "load_engine"]
 
-ENGINES = {"torch": "model.safetensors", "onnx": "model.onnx", "onnx-int8": "model_int8.onnx"}
+ENGINES = {
+    "torch": "model.safetensors",
+    "onnx": "model.onnx",
+    "ctranslate2": "ctranslate2/model.bin",
+    "onnx-int8": "model_int8.onnx",
+    "ctranslate2-int8": "ctranslate2-int8/model.bin",
+}
 """Engine -> the file that its folder must hold."""
 
-
-def choose_engine(folder: Path, wanted: str | None) -> str:
-    """The engine asked for, or the first whose file is there.
-
-    Raises:
-        Refusal: an unknown engine, or one whose file is not in the folder.
-    """
-    if wanted is not None and wanted not in ENGINES:
-        raise Refusal(
-            _("there is no engine {name}", name=wanted),
-            where="--engine",
-            next_step=_("There are: {names}", names=", ".join(ENGINES)),
-        )
-    here = [name for name, file in ENGINES.items() if (folder / file).is_file()]
-    if wanted is None and here:
-        return here[0]
-    if wanted is not None and wanted in here:
-        return wanted
-    if wanted is None or wanted == "torch":
-        return "torch"  # loading says which file is missing
-    raise Refusal(
-        _("the folder holds no {file}", file=ENGINES[wanted]),
-        where=str(folder),
-        next_step=_("Make it: fitune export RUN --to onnx{int8}", int8=" --int8" if wanted == "onnx-int8" else ""),
-        code="FT711",
-    )
+FORMATS = ("onnx", "ctranslate2")
+"""What ``fitune export`` writes, each into a folder of this name in the run's directory."""
 
 
 def load_engine(folder: Path, engine: str, device: str | None = None) -> SavedModel:
@@ -61,16 +44,31 @@ def load_engine(folder: Path, engine: str, device: str | None = None) -> SavedMo
         Refusal: a file is missing or damaged (it is named); ONNX Runtime is not installed.
     """
     if engine == "torch":
-        return load(folder, device=device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        return _on_torch(folder, device or ("cuda" if torch.cuda.is_available() else "cpu"))
     settings = read_settings(folder)
     verify_files(folder, settings)
     crf = None
     if settings.head == "crf":
         crf = LinearChainCrf(settings.make_task().classes)
         crf.load_state_dict(load_file(folder / CRF_FILE))
-    model = OnnxModel(folder / ENGINES[engine])
+    if engine.startswith("ctranslate2"):
+        from fitune.predicting.ctranslate import CtranslateModel
+
+        precision = "int8" if engine.endswith("-int8") else "float32"
+        model: nn.Module = CtranslateModel(folder, precision, of_tokens=settings.task == "ner")
+    else:
+        model = OnnxModel(folder / ENGINES[engine])
     learner = Learner(model, crf=crf, multi_label=settings.multi_label).eval()
     return SavedModel(settings, settings.make_task(), learner, load_tokenizer(folder, lowercase=settings.lowercase))
+
+
+def _on_torch(folder: Path, device: str) -> SavedModel:
+    """On CPU without padding, which is the faster way there; a model that cannot is padded."""
+    saved = load(folder, device=device)
+    if torch.device(device).type == "cpu":
+        with suppress(CannotPack):
+            saved.learner.run_packed()
+    return saved
 
 
 class OnnxModel(nn.Module):

@@ -1,6 +1,6 @@
-"""Export to ONNX, and the proof that what was exported is the model: every row of the development set, both ways.
+"""Export to ONNX or CTranslate2, and the proof that it is still the model: every development row, both ways.
 
-The folder runs without torch (its ``example.py`` needs onnxruntime, tokenizers and numpy alone); ``Predictor`` and
+The ONNX folder runs without torch (its ``example.py`` needs onnxruntime, tokenizers and numpy alone); ``Predictor`` and
 ``fitune serve`` run it too. The file is written by torch's own exporter (``torch.onnx.export(dynamo=True)``); the
 older tracing exporter gave other logits for the same classifier (torch 2.13, transformers 5.24), which the check
 below would have refused.
@@ -12,9 +12,11 @@ import json
 import logging
 import os
 import shutil
+import statistics
+import time
 import warnings
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +26,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fitune.data import read
+from fitune.hf import CannotPack
 from fitune.messages import _
 from fitune.microbatch import Budget
 from fitune.microbatch import split as cut
 from fitune.predicting.card import write_card
-from fitune.predicting.engines import ENGINES, load_engine
+from fitune.predicting.choosing import EXPORT_FILE, machine_name
+from fitune.predicting.ctranslate import convert
+from fitune.predicting.engines import ENGINES, FORMATS, load_engine
 from fitune.predicting.predictor import model_folder
 from fitune.runs import Run
 from fitune.tasks import Evaluator, SavedModel, encode_parts, load, read_settings, rewrite_settings
@@ -39,7 +44,10 @@ from fitune.values.base import Value
 __all__ = ["Comparison", "export"]
 
 LOGIT_TOLERANCE = 1e-4
-"""Largest difference of an fp32 logit between torch and ONNX Runtime."""
+"""Largest difference of an fp32 logit between torch and another engine."""
+
+TIMED_ROWS = 64
+TIMED_ROUNDS = 3
 
 COMPARED_TOKENS = 4096
 """Padded tokens in a pass of the comparison."""
@@ -55,6 +63,8 @@ class Comparison(Value):
     metric: str
     torch_score: float
     exported_score: float
+    times_as_fast: float
+    """As torch without padding, on the same rows in turn, on this machine (wall time)."""
 
     @property
     def drop_points(self) -> float:
@@ -63,12 +73,19 @@ class Comparison(Value):
 
 
 def export(
-    run: str | Path, out: str | Path | None = None, *, int8: bool = False, max_drop: float = 0.5, dev: str | None = None
+    run: str | Path,
+    out: str | Path | None = None,
+    *,
+    to: str = "onnx",
+    int8: bool = False,
+    max_drop: float = 0.5,
+    dev: str | None = None,
 ) -> tuple[Path, list[Comparison]]:
-    """Write the model of ``run`` as ONNX, compare it row by row on the development set, and only then call it done.
+    """Write the model of ``run`` for another engine; what differs on the development set is not left behind.
 
     Args:
-        out: folder; None: ``onnx`` in the run's directory.
+        out: folder; None: the format's name in the run's directory.
+        to: one of FORMATS.
         int8: also dynamic int8 quantization of the weights.
         max_drop: points (of 100) that int8 may score less than the trained model.
         dev: development file; None: the run's own development rows.
@@ -80,8 +97,11 @@ def export(
         Refusal: no model, no development rows, logits that differ by more than LOGIT_TOLERANCE, int8 that loses more
             than ``max_drop``; nothing is left behind then.
     """
+    if to not in FORMATS:
+        raise Refusal(_("there is no format {name}", name=to), where="--to", next_step=f"--to {' | '.join(FORMATS)}")
+    engines = [to, f"{to}-int8"] if int8 else [to]
     source = model_folder(run)
-    target = Path(out) if out is not None else source.parent / "onnx"
+    target = Path(out) if out is not None else source.parent / to
     if target.exists() and not (target / "fitune.json").is_file():
         raise Refusal(
             _("the folder exists and holds something else"), where=str(target), next_step=_("Choose another --out.")
@@ -92,7 +112,13 @@ def export(
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
     try:
-        comparisons = _write_and_compare(saved, source, aside, examples, int8, max_drop)
+        comparisons = _write_and_compare(saved, source, aside, examples, engines, max_drop)
+        facts = {
+            "source": read_settings(source).files.get(ENGINES["torch"]),
+            "machine": machine_name(),
+            "comparisons": [comparison.model_dump() for comparison in comparisons],
+        }
+        (aside / EXPORT_FILE).write_text(json.dumps(facts, ensure_ascii=False, indent=1), encoding="utf-8")
         write_card(aside, source, comparisons)
         shutil.rmtree(target, ignore_errors=True)
         aside.rename(target)
@@ -102,24 +128,28 @@ def export(
 
 
 def _write_and_compare(
-    saved: SavedModel, source: Path, aside: Path, examples: Sequence[Example], int8: bool, max_drop: float
+    saved: SavedModel, source: Path, aside: Path, examples: Sequence[Example], engines: list[str], max_drop: float
 ) -> list[Comparison]:
     for path in source.iterdir():
         if path.is_file() and path.name not in {ENGINES["torch"], "README.md", "example.py"}:
             shutil.copy2(path, aside / path.name)
-    shutil.copy2(Path(__file__).with_name("example_runner.py"), aside / "example.py")
-    write_onnx(saved, aside / ENGINES["onnx"])
-    engines = ["onnx"]
-    if int8:
-        quantize(aside / ENGINES["onnx"], aside / ENGINES["onnx-int8"])
-        engines.append("onnx-int8")
+    if "onnx" in engines:
+        shutil.copy2(Path(__file__).with_name("example_runner.py"), aside / "example.py")
+        write_onnx(saved, aside / ENGINES["onnx"])
+        if "onnx-int8" in engines:
+            quantize(aside / ENGINES["onnx"], aside / ENGINES["onnx-int8"])
+    else:
+        precisions = ("float32", "int8") if "ctranslate2-int8" in engines else ("float32",)
+        convert(saved, aside, precisions)
     settings = read_settings(aside)
-    files = {path.name: sha256_of(path) for path in sorted(aside.iterdir()) if path.name != "fitune.json"}
+    written = [path for path in sorted(aside.rglob("*")) if path.is_file() and path.name != "fitune.json"]
+    files = {path.relative_to(aside).as_posix(): sha256_of(path) for path in written}
     rewrite_settings(aside, settings, files=files)
     parts = encode_parts(saved.task, examples, saved.encoder())
+    reference = _Reference(saved, parts)
     comparisons: list[Comparison] = []
     for engine in engines:
-        comparison = compare(saved, load_engine(aside, engine), parts, engine)
+        comparison = reference.compare(load_engine(aside, engine), engine)
         _refuse_if_worse(comparison, max_drop)
         comparisons.append(comparison)
     return comparisons
@@ -128,17 +158,18 @@ def _write_and_compare(
 def _refuse_if_worse(comparison: Comparison, max_drop: float) -> None:
     difference, score = f"{comparison.largest_logit_difference:.2g}", f"{comparison.exported_score:.4f}"
     drop, most = f"{comparison.drop_points:.2f}", f"{max_drop:g}"
-    if comparison.engine == "onnx" and comparison.largest_logit_difference > LOGIT_TOLERANCE:
+    exact = not comparison.engine.endswith("-int8")
+    if exact and comparison.largest_logit_difference > LOGIT_TOLERANCE:
         raise Refusal(
             _(
                 "the exported model is not the trained one: logits differ by {difference}",
                 difference=difference,
             ),
-            where=ENGINES["onnx"],
+            where=ENGINES[comparison.engine],
             next_step=_("Please report this with the versions that fitune doctor prints; nothing was exported."),
             code="FT713",
         )
-    if comparison.engine == "onnx-int8" and comparison.drop_points > max_drop:
+    if not exact and comparison.drop_points > max_drop:
         raise Refusal(
             _(
                 "int8 scores {metric} {score}, {drop} points less than the trained model; at most {most} are allowed",
@@ -147,7 +178,7 @@ def _refuse_if_worse(comparison: Comparison, max_drop: float) -> None:
                 drop=drop,
                 most=most,
             ),
-            where=ENGINES["onnx-int8"],
+            where=ENGINES[comparison.engine],
             next_step=_("Export without --int8, or accept the loss with --max-drop; nothing was exported."),
             code="FT714",
         )
@@ -254,32 +285,57 @@ def quantize(source: Path, target: Path) -> None:
         quantize_dynamic(str(source), str(target), weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
 
 
-def compare(saved: SavedModel, exported: SavedModel, parts: Sequence[Any], engine: str) -> Comparison:
-    """Both models on the same windows: logits, predictions and the task's own metric."""
-    largest = 0.0
-    other = 0
-    for part in parts:
-        largest = max(largest, _logit_difference(saved, exported, part))
-    scores: list[float] = []
-    predictions: list[list[Any]] = []
-    name = saved.task.default_metric
-    for model in (saved, exported):
-        found: list[Any] = []
-        tally = Evaluator(saved.task, parts).tally(
-            model.learner, watch=lambda _part, s, found=found: found.extend(s.predictions)
+class _Reference:
+    """The trained model on the development rows: logits of every pass, score and predictions, computed once."""
+
+    def __init__(self, saved: SavedModel, parts: Sequence[Any]) -> None:
+        self.saved, self.parts = saved, parts
+        self.logits = [found for part in parts for found in _logits(saved, part)]
+        self.score, self.predictions = _scored(saved, saved, parts)
+        # Only now: up to here the model ran as it is.
+        with suppress(CannotPack):
+            saved.learner.run_packed()
+
+    def compare(self, exported: SavedModel, engine: str) -> Comparison:
+        """The other model on the same windows: logits, predictions and the task's own metric."""
+        others = (found for part in self.parts for found in _logits(exported, part))
+        largest = max(
+            (float(np.abs(a - b).max()) for a, b in zip(self.logits, others, strict=True) if a.size), default=0.0
         )
-        scores.append(tally.metrics.metrics()[name])
-        predictions.append([_bare(prediction) for prediction in found])
-    other = sum(a != b for a, b in zip(*predictions, strict=True))
-    return Comparison(
-        engine=engine,
-        rows=len(predictions[0]),
-        rows_with_other_predictions=other,
-        largest_logit_difference=largest,
-        metric=name,
-        torch_score=scores[0],
-        exported_score=scores[1],
+        score, predictions = _scored(self.saved, exported, self.parts)
+        return Comparison(
+            engine=engine,
+            rows=len(predictions),
+            rows_with_other_predictions=sum(a != b for a, b in zip(self.predictions, predictions, strict=True)),
+            largest_logit_difference=largest,
+            metric=self.saved.task.default_metric,
+            torch_score=self.score,
+            exported_score=score,
+            times_as_fast=self._times_as_fast(exported),
+        )
+
+    def _times_as_fast(self, exported: SavedModel) -> float:
+        """Median over rounds of torch's time by the other's."""
+        part = self.saved.task.encode(self.parts[0].examples[:TIMED_ROWS], self.saved.encoder())
+        rounds: list[float] = []
+        for _round in range(TIMED_ROUNDS):
+            seconds: list[float] = []
+            for model in (self.saved, exported):
+                begin = time.perf_counter()
+                for _logits_of_pass in _logits(model, part):
+                    pass
+                seconds.append(time.perf_counter() - begin)
+            rounds.append(seconds[0] / seconds[1])
+        return statistics.median(rounds)
+
+
+def _scored(saved: SavedModel, model: SavedModel, parts: Sequence[Any]) -> tuple[float, list[Any]]:
+    """Score and bare predictions of ``model`` on rows of ``saved``'s task."""
+    found: list[Any] = []
+    tally = Evaluator(saved.task, parts).tally(
+        model.learner, watch=lambda _part, scored: found.extend(map(_bare, scored.predictions))
     )
+    return tally.metrics.metrics()[saved.task.default_metric], found
 
 
 def _bare(prediction: Any) -> Any:
@@ -287,15 +343,12 @@ def _bare(prediction: Any) -> Any:
     return prediction.labels, tuple((s.start, s.end, s.label) for s in prediction.spans or ())
 
 
-def _logit_difference(saved: SavedModel, exported: SavedModel, part: Any) -> float:
+def _logits(model: SavedModel, part: Any) -> Generator[NDArray[np.float32], None, None]:
+    """Logits of every pass over a part: (tokens, C) without padding, or (B, C)."""
     columns = part.columns
-    largest = 0.0
     for piece in cut(columns.lengths_W.tolist(), Budget(tokens=COMPARED_TOKENS)):
         batch = columns.collate(np.asarray(piece.indices, np.int64))
         inputs = {name: value for name, value in batch.items() if name not in {"labels", "weights"}}
         with torch.inference_mode():
-            a, b = (model.learner(**inputs)[1].numpy() for model in (saved, exported))
-        present: NDArray[np.bool_] = inputs["attention_mask"].numpy().astype(bool)
-        difference = np.abs(a - b)
-        largest = max(largest, float(difference[present].max() if difference.ndim == 3 else difference.max()))
-    return largest
+            logits: NDArray[np.float32] = model.learner(**inputs)[1].numpy()
+        yield logits[inputs["attention_mask"].numpy().astype(bool)] if logits.ndim == 3 else logits

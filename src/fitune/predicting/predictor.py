@@ -8,10 +8,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, overload
 
+import torch
+
 from fitune.data import Encoder
 from fitune.messages import _
 from fitune.microbatch import Sweep
-from fitune.predicting.engines import ENGINES, choose_engine, load_engine
+from fitune.predicting.choosing import choose_engine
+from fitune.predicting.engines import load_engine
 from fitune.tasks import encode_parts, read_settings, score
 from fitune.tasks.evaluation import CHUNK_EXAMPLES
 from fitune.values import Example, Prediction, Refusal
@@ -28,7 +31,8 @@ class Predictor:
 
     Args:
         run: a run's directory, its ``model`` folder, or what ``fitune export`` wrote.
-        engine: ``torch``, ``onnx`` or ``onnx-int8``; None: what the folder holds, torch first.
+        engine: ``torch``, ``onnx``, ``ctranslate2``, ``onnx-int8`` or ``ctranslate2-int8``; None: the fastest exact one
+            that the run holds, as ``fitune export`` measured them on this machine; torch where nothing is exported.
         device: for torch; None: a CUDA device when there is one.
         span_scores: give entities their probabilities (for a CRF they take as long again as its decoding).
 
@@ -41,9 +45,10 @@ class Predictor:
     ) -> None:
         self.folder = model_folder(run)
         self.run = Path(run)
-        self.engine = choose_engine(self.folder, engine)
         self.settings = read_settings(self.folder)
-        saved = load_engine(self.folder, self.engine, device)
+        cuda = device not in (None, "cpu") or (device is None and torch.cuda.is_available())
+        self.engine, folder = choose_engine(self.folder, engine, cuda=cuda)
+        saved = load_engine(folder, self.engine, device)
         self.task, self._learner = saved.task, saved.learner
         self._encoder: Encoder = saved.encoder()
         self._span_scores = span_scores
@@ -162,6 +167,3 @@ def model_folder(run: str | Path) -> Path:
         found = _("there is no such folder")
         step = _("Runs lie under runs/ in the folder where they were trained.")
     raise Refusal(found, where=str(run), next_step=step, code="FT708")
-
-
-ENGINE_NAMES = tuple(ENGINES)

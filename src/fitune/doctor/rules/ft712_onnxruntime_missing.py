@@ -1,12 +1,12 @@
-"""ONNX Runtime is not installed
+"""The engine that the exported model needs is not installed
 
 ## What it says
 
-The exported model needs it.
+ONNX Runtime or CTranslate2 runs the exported model, and it is not there.
 
 ## Why
 
-It is an optional part.
+Both are optional parts.
 
 ## How to know
 
@@ -14,7 +14,7 @@ The message names the file or folder.
 
 ## How to fix
 
-Type `pip install "fitune[export]"`.
+Type `pip install "fitune[export]"` for ONNX Runtime, `pip install "fitune[ctranslate2]"` for CTranslate2.
 
 ## How safe
 
