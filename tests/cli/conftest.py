@@ -1,14 +1,14 @@
 """Running the command line in this process."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from fitune.cli import main
-from fitune.runs import Evaluation, LabelScores, Run, SplitEvaluation
+from fitune.runs import Evaluation, LabelScores, Run, SplitEvaluation, write_report
 from fitune.values import Event, Fit, Job
 
 
@@ -44,13 +44,16 @@ def pretend_to_train(
     report_to: str = "none",
     fresh: bool = False,
     exit_code: int = 0,
+    listeners: Iterable[Callable[[Event], None]] = (),
     **_settings: object,
 ) -> Run:
     """What training leaves behind, without training."""
     run = Run.create(run_directory, job)
 
     def tell(kind: str, step: int, **data: object) -> None:
-        run.append(Event.model_validate({"kind": kind, "step": step, "time": time.time(), "data": data}))
+        event = Event.model_validate({"kind": kind, "step": step, "time": time.time(), "data": data})
+        for listener in (run.append, *listeners):
+            listener(event)
 
     tell("started", 0, steps_total=2, device="cpu", precision="fp32")
     tell("step", 1, loss=0.5, learning_rate=1e-4)
@@ -63,4 +66,5 @@ def pretend_to_train(
         Evaluation(task="ner", labels=("A",), metric="f1", splits={"dev": dev}, baseline={"dev": {"f1": 0.5}})
     )
     tell("stopped", 2, reason="finished", exit_code=exit_code)
+    write_report(run)
     return run

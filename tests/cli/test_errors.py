@@ -164,6 +164,7 @@ def test_a_path_that_refuses_is_no_bug(
         assert result.err.startswith(found)
     else:
         assert re.search("[一-鿿].*\n  -> .*[一-鿿]", result.err)
+        assert str(error.strerror) not in result.err
 
 
 def test_a_file_that_fitune_lacks_is_a_bug(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,3 +195,20 @@ def test_a_command_follows_a_sentence_without_its_full_stop() -> None:
     assert fix_text(Fix(text="Keep the first.", safety="safe", command="fitune x")) == "Keep the first: fitune x"
     assert fix_text(Fix(text="只保留第一行。", safety="safe", command="fitune x")) == "只保留第一行: fitune x"
     assert fix_text(Fix(text="Correct these rows.", safety="safe")) == "Correct these rows."
+
+
+@pytest.mark.parametrize("more", [[], ["--detach"]])
+def test_a_path_that_is_not_there_is_refused_before_anything_is_told(command: Call, more: list[str]) -> None:
+    Path("a.csv").write_text("text,label\n" + "甲乙,A\n丙丁,B\n" * 3, encoding="utf-8")
+    result = command("train", "a.csv", "--dev", "nix.csv", *more)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("--dev nix.csv: there is no such file\n  -> ")
+    Path("job.toml").write_text('train = "a.csv"\ntest = "nix.csv"\n')
+    assert command("train", "job.toml").err.startswith("job.toml: test = nix.csv: there is no such file")
+    assert not Path("runs").exists()
+
+
+def test_a_run_that_is_refused_has_no_place(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    training_dies_of(monkeypatch, Refusal("no", where="x"))
+    result = command("train", "rows.json")
+    assert (result.code, result.out) == (2, "")

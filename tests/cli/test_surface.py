@@ -11,12 +11,12 @@ from tests.cli.conftest import Call
 READING = "format label-column multi-label no-multi-label task text-column text-pair-column"
 OPTIONS = {
     "demo": "epochs folder model out rows task",
-    "check": f"fix json model {READING}",
+    "check": f"fix force json model {READING}",
     "train": "deadline detach fresh max-hours micro-batch out plan precision report-to",
     "plan": "allow card explain json out prices",
     "cards": "json mine",
     "init": "force out",
-    "predict": "format json label-column out text-column text-pair-column",
+    "predict": "format json label-column out text-column text-pair-column engine",
     "report": "open",
     "runs": "",
     "attach": "",
@@ -81,3 +81,26 @@ def test_version(command: Call) -> None:
     from fitune import __version__
 
     assert command("--version").out == f"fitune {__version__}\n"
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_no_sentence_of_the_verbs_is_cut(command: Call, language: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = command("--help", "--lang", language).out
+    assert "..." not in shown.partition("\n")[2]
+    assert ("how good they are" in " ".join(shown.split())) == (language == "en")
+
+
+def test_what_fitune_chooses_is_in_the_help_and_true(command: Call) -> None:
+    from fitune.data import Format, Rows
+    from fitune.training.defaults import resolve_defaults
+
+    shown = " ".join(command("train", "--help").out.split())
+    rows = Rows([], "ner", False, (), Format(name="x"))
+    job = resolve_defaults(Job(train="x"), rows, hidden_size=768, longest_input=9000)
+    assert f"[default: entities: {job.epochs:g} below 2,000 rows" in shown
+    assert "up to 512, 3e-5 up to 768" in shown
+    assert (job.learning_rate, job.max_length, job.head, job.metric) == (3e-5, 512, "crf", "f1")
+    assert "[default: crf for entities]" in shown
+    assert "--dev FILE" in shown
+    assert "TEXT" not in shown

@@ -204,3 +204,28 @@ def test_json_survives_a_console_without_chinese(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(render, "sys", SimpleNamespace(stdout=SimpleNamespace(encoding="gbk", write=written.append)))
     render.show_json({"text": "中😀"})
     assert written == ['{"text": "\\u4e2d\\ud83d\\ude00"}\n']
+
+
+def test_what_is_wrong_is_told_once(command: Call) -> None:
+    Path("a.csv").write_text("text,label\n" + "甲乙,A\n丙丁,B\n" * 3 + ",A\n", encoding="utf-8")
+    assert command("check", "a.csv").out.count("a.csv:8: the text is empty") == 1
+
+
+def test_a_repaired_copy_replaces_nothing_unasked(command: Call) -> None:
+    Path("a.csv").write_text("text,label\n" + "甲乙,A\n丙丁,B\n" * 3, encoding="utf-8")
+    Path("fixed").mkdir()
+    Path("fixed/a.csv").write_text("mine")
+    refused = command("check", "a.csv", "--fix", "fixed")
+    assert refused.code == 2
+    assert "--force" in refused.err
+    assert Path("fixed/a.csv").read_text() == "mine"
+    assert command("check", "a.csv", "--fix", "fixed", "--force").code == 0
+    assert Path("fixed/a.csv").read_text(encoding="utf-8").startswith("text,label")
+
+
+@pytest.mark.parametrize("texts", [[""], ["  "], ["好", ""]])
+def test_an_empty_text_is_not_predicted(command: Call, monkeypatch: pytest.MonkeyPatch, texts: list[str]) -> None:
+    stand_in(monkeypatch, "predicting", Predictor=UpperCase)
+    result = command("predict", "r", *texts)
+    assert result.code == 2
+    assert f"text {len(texts)}: the text is empty" in result.err

@@ -1,6 +1,7 @@
 """The verbs, put together after the language is known."""
 
 import functools
+import gettext
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Annotated, Any
@@ -56,6 +57,11 @@ class _Group(TyperGroup):
 
     def format_usage(self, ctx: Any, formatter: Any) -> None:
         formatter.write_usage(ctx.command_path, _("COMMAND ..."), prefix=_("Usage: "))
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        # The parser cuts each sentence at the edge of the screen; a line break is better than half a sentence.
+        with formatter.section(gettext.gettext("Commands")):
+            formatter.write_dl([(name, str(self.commands[name].help)) for name in self.list_commands(ctx)])
 
 
 def _in_words(option: Any) -> Any:

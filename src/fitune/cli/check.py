@@ -22,17 +22,20 @@ def add(app: typer.Typer) -> None:
         model: Annotated[
             str | None, typer.Option(metavar="NAME", help=_("Also check how this model's tokenizer reads the texts."))
         ] = None,
+        force: Annotated[bool, typer.Option("--force", help=_("Replace repaired copies that are there."))] = False,
         as_json: Annotated[bool, typer.Option("--json", help=_("For programs: one JSON value."))] = False,
         given: Any = None,
     ) -> None:
-        check_files(files, fix, model, as_json, given)
+        check_files(files, fix, model, as_json, given, force=force)
 
     add_verb(
         app, "check", with_job_options(check, READING), _("Say what is in your files and what is wrong with them.")
     )
 
 
-def check_files(files: list[str], fix: str | None, model: str | None, as_json: bool, reading: dict[str, Any]) -> None:
+def check_files(
+    files: list[str], fix: str | None, model: str | None, as_json: bool, reading: dict[str, Any], *, force: bool = False
+) -> None:
     """Exit code 1 when a finding is an error."""
     from fitune.values import Refusal
 
@@ -51,7 +54,7 @@ def check_files(files: list[str], fix: str | None, model: str | None, as_json: b
     if model is not None:
         from fitune.hf import load_tokenizer, make_encoder, resolve
 
-        encoder = make_encoder(load_tokenizer(resolve(model).folder))
+        encoder = make_encoder(load_tokenizer(resolve(model, rows_by_split["train"].task).folder))
     found = check(rows_by_split, encoder)
     if as_json:
         show_json(found.model_dump(mode="json"))
@@ -62,13 +65,13 @@ def check_files(files: list[str], fix: str | None, model: str | None, as_json: b
         if not found.findings:
             say(_("Nothing to complain about."), "green")
     if fix is not None:
-        write_repaired(rows_by_split, splits, fix)
+        write_repaired(rows_by_split, splits, fix, force=force)
     if any(finding.severity == "error" for finding in found.findings):
         raise SystemExit(1)
 
 
 def show_rows(split: str, path: str, rows: Any) -> None:
-    """What was recognised in one file."""
+    """What was recognised in one file. What was left out, or seems odd, comes as findings."""
     from fitune.cli.render import say
 
     format_ = rows.format
@@ -88,16 +91,10 @@ def show_rows(split: str, path: str, rows: Any) -> None:
     say(f"    {rows.task or '?'}: {names}{' …' if len(rows.labels) > 20 else ''}")
     if format_.evidence:
         say(f"    {format_.evidence}", "dim")
-    for note in rows.notes:
-        say(f"    {note}")
-    for skipped in rows.skipped[:3]:
-        say(f"    {skipped.source}: {skipped.reason}", "yellow")
-    if len(rows.skipped) > 3:
-        say("    " + _("{count} rows were left out in all", count=len(rows.skipped)), "yellow")
 
 
-def write_repaired(rows_by_split: dict[str, Any], paths: dict[str, str], folder: str) -> None:
-    """Repaired copies under the files' own names, never over the originals."""
+def write_repaired(rows_by_split: dict[str, Any], paths: dict[str, str], folder: str, *, force: bool = False) -> None:
+    """Repaired copies under the files' own names, never over the originals, and over other files only by ``force``."""
     from pathlib import Path
 
     from fitune.cli.render import say
@@ -109,6 +106,9 @@ def write_repaired(rows_by_split: dict[str, Any], paths: dict[str, str], folder:
         raise Refusal(
             _("the originals lie in this folder"), where=folder, next_step=_("Name another folder after --fix.")
         )
+    taken = next((target for path in paths.values() if (target := out / Path(path).name).exists()), None)
+    if taken is not None and not force:
+        raise Refusal(_("the file is already there"), where=str(taken), next_step=_("Add --force to replace it."))
     out.mkdir(parents=True, exist_ok=True)
     for split, rows in rows_by_split.items():
         repaired, changes = repair(rows)

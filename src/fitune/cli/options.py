@@ -10,11 +10,24 @@ import typer
 from pydantic_core import PydanticUndefined
 
 from fitune.messages import _
-from fitune.runs import job_from_fields, job_sentences, read_job_toml
+from fitune.runs import job_from_fields, job_rules, job_sentences, read_job_toml
 from fitune.values import Job, Refusal
 
 READING = ("task", "format", "text_column", "text_pair_column", "label_column", "multi_label")
 """Fields that say how files are read."""
+_METAVARS = {
+    "dev": "FILE",
+    "test": "FILE",
+    "task": "ner|classification",
+    "model": "NAME|FOLDER",
+    "format": "NAME",
+    "text_column": "NAME",
+    "text_pair_column": "NAME",
+    "label_column": "NAME",
+    "head": "softmax|crf",
+    "class_weights": "balanced|A=2,B=1",
+    "metric": "NAME",
+}
 SPLITS = ("dev", "test", "dev_fraction", "seed")
 """Fields that say which rows are which."""
 
@@ -55,8 +68,10 @@ def _option(field: str, sentence: str) -> Any:
     kinds = set(get_args(info.annotation)) or {info.annotation}
     name = "--" + field.replace("_", "-")
     # The parser's own default is None, "not typed": what holds then is told here.
-    if info.default not in (None, PydanticUndefined, False):
+    if info.default not in (None, PydanticUndefined) and info.default is not False:
         sentence += " " + _("[default: {}]").format(info.default)
+    elif rule := job_rules().get(field):
+        sentence += " " + _("[default: {}]").format(rule)
     settings: dict[str, Any] = {"help": sentence, "show_default": False}
     if bool in kinds:
         return Annotated[bool | None, typer.Option(f"{name}/--no-{name[2:]}", **settings)]
@@ -64,8 +79,7 @@ def _option(field: str, sentence: str) -> Any:
         return Annotated[int | None, typer.Option(name, metavar="N", **settings)]
     if float in kinds and field != "class_weights":
         return Annotated[float | None, typer.Option(name, metavar="X", **settings)]
-    choices = {"task": "ner|classification", "head": "softmax|crf", "class_weights": "balanced|A=2,B=1"}
-    return Annotated[str | None, typer.Option(name, metavar=choices.get(field, "TEXT"), **settings)]
+    return Annotated[str | None, typer.Option(name, metavar=_METAVARS[field], **settings)]
 
 
 def job_of(file: str, given: dict[str, Any]) -> Job:
@@ -81,7 +95,16 @@ def job_of(file: str, given: dict[str, Any]) -> Job:
         raise Refusal(_("there is no such file"), where=file, next_step=_("Name your training file, or a job.toml."))
     if isinstance(weights := given.get("class_weights"), str):
         given = {**given, "class_weights": _weights(weights)}
-    return job_from_fields({**fields, **given}, where=_("options") if given else file)
+    job = job_from_fields({**fields, **given}, where=_("options") if given else file)
+    for field in ("train", "dev", "test"):
+        path = getattr(job, field)
+        if path is not None and not Path(path).exists():
+            raise Refusal(
+                _("there is no such file"),
+                where=f"--{field} {path}" if field in given else f"{file}: {field} = {path}",
+                next_step=_("Check the path: ls {folder}", folder=Path(path).parent),
+            )
+    return job
 
 
 def _weights(text: str) -> Any:

@@ -9,6 +9,9 @@ from fitune.messages import _
 from fitune.values import Fit, Job
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from fitune.runs import Run
 
 
@@ -114,10 +117,9 @@ def run_job(
     name = Path(file).resolve().parent if Path(file).name == "job.toml" else file
     choice = choose_run(job, out, fresh=fresh, name=name)
     directory, run = choice.directory, Run(choice.directory)
-    say(_("Run directory: {path}", path=directory))
-    if choice.kind == "goes_on":
-        say(_("Going on with this run; to begin anew, add --fresh."))
+    goes_on = choice.kind == "goes_on"
     if detach:
+        tell_place(directory, goes_on)
         from fitune.cli.running import start_detached
 
         log = run.log_path if choice.set_aside is None else directory.with_name(f"{directory.name}.log")
@@ -127,8 +129,9 @@ def run_job(
         return
     try:
         from fitune.cli.planned import plan_beside
-        from fitune.hf import without_extras
+        from fitune.hf import keep_memory, without_extras
 
+        keep_memory()
         with without_extras():
             from fitune.training import Saving, train
 
@@ -139,7 +142,7 @@ def run_job(
                 run_directory=directory,
                 fresh=fresh and out is not None,
                 saving=Saving(**(saving or {})),
-                listeners=[show, plan_beside(directory)],
+                listeners=[place_teller(directory, goes_on), show, plan_beside(directory)],
                 **settings,
             )
     except BaseException:
@@ -147,6 +150,27 @@ def run_job(
             forget_unborn(run)
         raise
     tell_end(run)
+
+
+def tell_place(directory: "Path", goes_on: bool) -> None:
+    """Where the run is."""
+    from fitune.cli.render import say
+
+    say(_("Run directory: {path}", path=directory))
+    if goes_on:
+        say(_("Going on with this run; to begin anew, add --fresh."))
+
+
+def place_teller(directory: "Path", goes_on: bool) -> "Callable[[object], None]":
+    """A listener that tells where the run is with its first event: only then is nothing left to refuse."""
+    told: list[object] = []
+
+    def tell(event: object) -> None:
+        if not told:
+            tell_place(directory, goes_on)
+        told.append(event)
+
+    return tell
 
 
 def forget_unborn(run: "Run") -> None:

@@ -13,7 +13,7 @@ from fitune.runs.evaluation import (
     LabelScores,
     SplitEvaluation,
 )
-from fitune.runs.jobfile import job_from_fields, job_sentences, job_toml, read_job_toml, write_job_toml
+from fitune.runs.jobfile import job_from_fields, job_rules, job_sentences, job_toml, read_job_toml, write_job_toml
 from fitune.runs.report import duration, gib, metric_text, render_report, score, write_report
 from fitune.runs.run import Run, new_run_directory
 
@@ -30,6 +30,7 @@ __all__ = [
     "duration",
     "gib",
     "job_from_fields",
+    "job_rules",
     "job_sentences",
     "job_toml",
     "metric_text",

@@ -49,7 +49,7 @@ def job_sentences() -> dict[str, str]:
 
 
 def job_rules() -> dict[str, str]:
-    """Field that fitune chooses when it is empty -> the rule (``training.defaults`` keeps it), in the reader's words."""
+    """Field that fitune chooses when it is empty -> the rule that ``training.defaults`` keeps, for people."""
     return {
         "head": _("crf for entities"),
         "max_length": _("what the model takes, at most 512"),
