@@ -74,10 +74,16 @@ def predict_texts(run: str, texts: list[str], out: str | None, as_json: bool, re
 
 
 def _refuse_file_names(run: str, texts: list[str]) -> None:
-    """A mistyped file name, or a second file, must not come back labelled as if its name were the text."""
+    """A mistyped file name, a second file, or an unset variable must not come back labelled as if it were a text."""
     from fitune.values import Refusal
 
-    for text in texts:
+    for number, text in enumerate(texts, 1):
+        if not text.strip():
+            raise Refusal(
+                _("the text is empty"),
+                where=f"fitune predict {run}, " + _("text {number}", number=number),
+                next_step=_("Put the text in quotes: fitune predict {run} TEXT, or name a file", run=run),
+            )
         if _FILE_NAME.fullmatch(text) is None:
             continue
         if _is_file(text):
