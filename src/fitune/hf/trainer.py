@@ -19,6 +19,7 @@ import transformers
 from torch import Tensor, nn
 from transformers.trainer_utils import EvalLoopOutput
 
+from fitune.hf.checkpoints import newest_whole
 from fitune.hf.collate import COUNT, EpochLoader, EpochOrder, PaddedStep, Step, StepData, loss_counts
 from fitune.hf.compat import loss_is_shifted
 from fitune.hf.guarding import Checkpointing, Guard
@@ -77,6 +78,12 @@ class Trainer(transformers.Trainer):
         else:
             super().__init__(*args, args=arguments, **kwargs)
         self.add_callback(Guard(self))
+
+    def train(self, resume_from_checkpoint: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """As the stock Trainer; ``resume_from_checkpoint=True`` means the newest checkpoint that is whole."""
+        if resume_from_checkpoint is True:
+            resume_from_checkpoint = newest_whole(self.args.output_dir, self.notice)
+        return super().train(resume_from_checkpoint, *args, **kwargs)
 
     # -- the optimizer step -------------------------------------------------------------------------------------
 
