@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("tokenizers")
 pytest.importorskip("safetensors")
 
-from fitune.hf import embedded
+from fitune.hf import embedded, embedded_file, embedded_vocabulary
 from fitune.values import Refusal
 
 PIECES = [
@@ -75,7 +75,7 @@ def write_packed(path, magic=b"E5S1"):
 
 def test_reads_back_what_was_packed(tmp_path):
     written = write_packed(tmp_path / "packed.bin")
-    packed = embedded.read_packed(tmp_path / "packed.bin")
+    packed = embedded_file.read_packed(tmp_path / "packed.bin")
     assert packed.pieces == PIECES
     assert np.array_equal(packed.floats("emb.pos", POSITIONS, HIDDEN), written["emb.pos"])
     step = np.abs(written["l0.fo.w"]).max() / 7
@@ -91,13 +91,13 @@ def test_unpacking_equals_the_definition():
     for block in packed.reshape(-1, 18):
         scale = np.float32(block[:2].copy().view("<f2")[0])
         expected += [(int(b & 15) - 8) * scale for b in block[2:]] + [(int(b >> 4) - 8) * scale for b in block[2:]]
-    assert np.array_equal(embedded.unpack_blocks(packed), np.array(expected, np.float32))
+    assert np.array_equal(embedded_file.unpack_blocks(packed), np.array(expected, np.float32))
 
 
 def test_first_and_later_pieces_take_their_own_rows(tmp_path):
     write_packed(tmp_path / "packed.bin")
-    packed = embedded.read_packed(tmp_path / "packed.bin")
-    rows = embedded.choose_vocabulary(packed.pieces, packed.scores)
+    packed = embedded_file.read_packed(tmp_path / "packed.bin")
+    rows = embedded_vocabulary.choose_characters(packed.pieces, packed.scores)
     named = {token: PIECES[row] for token, row in rows.items()}
     assert list(rows)[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     assert named["ab"] == "\u2581ab"
@@ -112,7 +112,7 @@ def test_first_and_later_pieces_take_their_own_rows(tmp_path):
 def test_a_file_of_another_kind_is_refused(tmp_path):
     write_packed(tmp_path / "packed.bin", magic=b"GGUF")
     with pytest.raises(Refusal, match="E5S1"):
-        embedded.read_packed(tmp_path / "packed.bin")
+        embedded_file.read_packed(tmp_path / "packed.bin")
 
 
 def test_a_missing_package_names_the_command(monkeypatch):
@@ -178,6 +178,86 @@ def best_pieces(text, row_of, scores):
     return pieces[::-1]
 
 
+def test_words_are_the_likeliest_pieces_with_the_offsets_of_the_text(tmp_path):
+    """The library's splitting against the plain algorithm, on pieces and likelihoods of our own."""
+    from tokenizers import Tokenizer
+
+    pieces = [
+        "<s>",
+        "<pad>",
+        "</s>",
+        "<unk>",
+        "<mask>",
+        "\u2581",
+        *"今天气很好,",
+        "今天",
+        "天气",
+        "\u2581今",
+        "很好",
+        "ok",
+        "\u2581ok",
+        "x1",
+    ]
+    scores = np.array([0, 0, 0, 0, 0, -3, -6, -6, -6, -6, -6, -4, -7, -8, -7, -9, -9, -6, -9], np.float32)
+    vocabulary = embedded_vocabulary.choose_words(pieces, scores)
+    assert {token: pieces[row] for token, row in vocabulary.items()} == {
+        **embedded_vocabulary.SPECIAL,
+        **{piece: piece for piece in pieces[5:]},
+    }
+    embedded_vocabulary.write_word_tokenizer(vocabulary, scores, tmp_path, 16)
+    tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    row_of = {piece: row for row, piece in enumerate(pieces)}
+    for text in ("今天天气很好", "天气, 很好", "ok x1 今天"):
+        assert tokenizer.encode(text, add_special_tokens=False).tokens == best_pieces(text, row_of, scores), text
+    text = "天气，\u3000很好\tｏｋ?"
+    encoded = tokenizer.encode(text)
+    slices = [text[a:b] for a, b in encoded.offsets]
+    assert encoded.tokens == ["[CLS]", "\u2581", "天气", ",", "\u2581", "很好", "\u2581ok", "?", "[SEP]"]
+    assert [s.strip() for s in slices] == ["", "天", "天气", "，", "", "很好", "ｏｋ", "?", ""]
+    assert encoded.ids[-2] == tokenizer.token_to_id("[UNK]")
+
+
+def test_letters_are_kept_by_their_likelihood_and_other_scripts_by_character():
+    pieces = [
+        "<s>",
+        "<pad>",
+        "</s>",
+        "<unk>",
+        "<mask>",
+        "rare",
+        "often",
+        "\u2581часто",
+        "ч",
+        "2024",
+        "的は",
+        "\u2581的",
+    ]
+    scores = np.array([0, 0, 0, 0, 0, -12, -5, -4, -6, -7, -5, -5], np.float32)
+    kept = dict(embedded_vocabulary.LATIN_PIECES, words=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedded_vocabulary, "LATIN_PIECES", kept)
+        vocabulary = embedded_vocabulary.choose_words(pieces, scores)
+    assert list(vocabulary)[5:] == ["often", "ч", "2024", "\u2581的"]
+
+
+def test_the_task_decides_how_a_text_is_read(tmp_path, monkeypatch):
+    from fitune.hf import resolve
+
+    write_packed(tmp_path / "packed.bin")
+    monkeypatch.setenv("FITUNE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(embedded, "_packed_path", lambda: tmp_path / "packed.bin")
+    monkeypatch.setattr(embedded.importlib.metadata, "version", lambda _package: "0")
+    words = resolve("embedded", "classification").folder
+    characters = resolve("embedded", "ner").folder
+    assert resolve("embedded").folder == characters != words
+    assert json.loads((words / "tokenizer.json").read_text())["model"]["type"] == "Unigram"
+    assert json.loads((characters / "tokenizer.json").read_text())["model"]["type"] == "WordPiece"
+    transformers = pytest.importorskip("transformers")
+    _model, report = transformers.AutoModel.from_pretrained(words, output_loading_info=True)
+    assert not report["missing_keys"]
+    assert not report["unexpected_keys"]
+
+
 @pytest.mark.slow
 def test_the_real_encoder_gives_the_vectors_of_its_own_engine(tmp_path, monkeypatch):
     """The proof that the weights are read right: same tokens, same mean vector (the engine rounds activations)."""
@@ -186,11 +266,18 @@ def test_the_real_encoder_gives_the_vectors_of_its_own_engine(tmp_path, monkeypa
     transformers = pytest.importorskip("transformers")
     monkeypatch.setenv("FITUNE_CACHE", str(tmp_path))
     model = transformers.AutoModel.from_pretrained(embedded.embedded_folder()).eval()
-    packed = embedded.read_packed(embedded._packed_path())
+    folder = embedded.embedded_folder("words")
+    words, tokenizer = (
+        transformers.AutoModel.from_pretrained(folder).eval(),
+        transformers.AutoTokenizer.from_pretrained(folder),
+    )
+    packed = embedded_file.read_packed(embedded._packed_path())
     row_of = {piece: row for row, piece in reversed(list(enumerate(packed.pieces)))}
     for text in ("今天天气很好", "股票大跌，投资者损失惨重".replace("，", ",")):
         pieces = ["<s>", *best_pieces("query: " + text, row_of, packed.scores), "</s>"]
         with torch.no_grad():
             states = model(inputs_embeds=torch.tensor(packed.word_rows([row_of[piece] for piece in pieces]))[None])
-        mean = torch.nn.functional.normalize(states.last_hidden_state[0].mean(0), dim=0)
-        assert float(mean @ torch.tensor(engine.query(text))) > 0.999
+            read = words(**tokenizer("query: " + text, return_tensors="pt"))
+        for found in (states, read):
+            mean = torch.nn.functional.normalize(found.last_hidden_state[0].mean(0), dim=0)
+            assert float(mean @ torch.tensor(engine.query(text))) > 0.999

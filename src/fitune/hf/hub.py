@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fitune.hf.cache import cache_directory
-from fitune.hf.embedded import EMBEDDED, embedded_folder
+from fitune.hf.embedded import EMBEDDED, embedded_folder, reading_for
 from fitune.hf.known import KNOWN, repository_of
 from fitune.messages import _
 from fitune.values import Refusal
@@ -60,14 +60,16 @@ class Unanswered(Exception):
         self.status = status
 
 
-def resolve(name: str) -> Resolved:
+def resolve(name: str, task: str | None = None) -> Resolved:
     """The folder of a model given as a folder, a hub name or ``embedded``; fetched if need be.
+
+    ``task`` decides how the embedded encoder reads a text (``reading_for``); other models have one way.
 
     Raises Refusal when the folder is incomplete, the name is no name, or no endpoint delivers: it then lists the
     files and the folder to put them in.
     """
     if name == EMBEDDED:
-        return Resolved(name, embedded_folder(), "embedded")
+        return Resolved(name, embedded_folder(reading_for(task)), "embedded")
     path = Path(name).expanduser()
     if path.is_dir() and (path / "config.json").exists():
         _require_complete(path)

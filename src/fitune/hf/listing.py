@@ -17,7 +17,7 @@ from fitune.messages import _
 __all__ = ["ListedModel", "list_models"]
 
 EMBEDDED_PARAMETERS = 34_157_952
-"""Counted: 21.6 million in the layers, 12.5 million in the pruned embeddings."""
+"""Counted: 21.6 million in the layers, 12.5 million in the embeddings of characters (of words: 13.8 million)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,15 +29,15 @@ PUBLISHED: dict[str, tuple[str, dict[str, int]]] = {
 """Short name -> model type and what its published config.json says; anything else is the type's default."""
 
 
-def folder_here(name: str) -> Path | None:
+def folder_here(name: str, task: str | None) -> Path | None:
     """The folder of a model that lies on this disk; nothing is fetched for a plan."""
     path = Path(name).expanduser()
     if name == EMBEDDED or (path.is_dir() and (path / "config.json").exists()):
-        return resolve(name).folder
+        return resolve(name, task).folder
     return None if path.is_dir() else local_folder(name)
 
 
-def config_of(name: str) -> tuple[Any, str]:
+def config_of(name: str, task: str | None) -> tuple[Any, str]:
     """The config of a model, and where it is from: its folder, or ``published``.
 
     Raises:
@@ -45,7 +45,7 @@ def config_of(name: str) -> tuple[Any, str]:
     """
     from transformers import AutoConfig
 
-    if folder := folder_here(name):
+    if folder := folder_here(name, task):
         return AutoConfig.from_pretrained(str(folder)), str(folder)
     kind, fields = PUBLISHED.get(name.rpartition("/")[2], ("", {}))
     if not kind:

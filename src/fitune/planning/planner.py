@@ -20,8 +20,8 @@ CPU_MICRO_BATCH_TOKENS = 512
 
 def search_for(job: Job, workload: Workload | None = None) -> tuple[Search, list[str]]:
     """The search over a job, and notes on how it is known."""
-    config, origin = config_of(job.model)
     workload = workload or read_workload(job)
+    config, origin = config_of(job.model, workload.job.task)
     notes: list[str] = []
     if origin == "published":
         notes.append(_("{model} is not on this disk: planned from its published configuration", model=job.model))

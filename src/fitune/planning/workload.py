@@ -93,7 +93,7 @@ def read_workload(job: Job) -> Workload:
         train, dev = (list(part) for part in split_dev(train, job.dev_fraction, job.seed))
     else:
         dev = _labelled(_read(job, job.dev), task)
-    folder = folder_here(job.model)
+    folder = folder_here(job.model, task)
     labels = tuple(dict.fromkeys([*rows.labels, *_names(train), *_names(dev)]))
     if folder is None:
         resolved = resolve_open(job, task=task, rows=len(rows.examples), longest_input=LONGEST_WINDOW)

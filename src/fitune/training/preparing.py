@@ -49,7 +49,7 @@ def prepare(job: Job, fit: Fit | None = None) -> Prepared:
     from transformers import AutoConfig, set_seed
 
     splits = read_splits(job)
-    source = resolve(job.model)
+    source = resolve(job.model, job.task or splits.rows.task)
     tokenizer = load_tokenizer(source.folder, lowercase=job.lowercase)
     encoder = make_encoder(tokenizer, translation=quote_map(tokenizer.get_vocab()) if job.normalize_quotes else None)
     config = AutoConfig.from_pretrained(source.folder)
