@@ -27,7 +27,7 @@ import speed_data
 import torch
 
 from fitune import Predictor
-from fitune.hf import load_model, load_tokenizer
+from fitune.hf import keep_memory, load_model, load_tokenizer
 from fitune.predicting.export import Comparison, export
 from fitune.tasks import Learner, NerTask, read_settings, rewrite_settings, save, settings_of
 
@@ -169,6 +169,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--table", type=Path)
     options = parser.parse_args()
+    keep_memory()  # as the command line does; for every way alike
     torch.set_num_threads(options.threads)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     name = f"trained run {options.trained.name}" if options.trained else f"{options.model}, random weights"

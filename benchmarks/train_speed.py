@@ -25,7 +25,7 @@ import speed_data
 import torch
 from transformers import DataCollatorForTokenClassification, DataCollatorWithPadding, Trainer, TrainerCallback
 
-from fitune.hf import Step, training_arguments
+from fitune.hf import Step, keep_memory, training_arguments
 from fitune.training.learning import make_trainer
 from fitune.training.preparing import Prepared, prepare
 from fitune.values import Fit, Job
@@ -175,7 +175,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--table", type=Path, help="keep the table under its heading in this file")
     options = parser.parse_args()
+    keep_memory()  # as the command line does; for every way alike
     torch.set_num_threads(options.threads)
     task = "ner" if options.lengths_of == "cluener" else "classification"
     with tempfile.TemporaryDirectory() as name:
@@ -198,9 +200,15 @@ def main() -> None:
                 found.setdefault(way, []).append(measure())
                 print(f"  round {round_ + 1}: {way}: {found[way][-1].speed:.0f} tokens / CPU-s", flush=True)
         tokens = np.array(lengths) + 2
-        print(f"\n{options.model}, {options.lengths_of} lengths (mean {tokens.mean():.1f} tokens), pad {options.pad},")
-        print(f"batch {options.batch_size}, {options.rounds} x {options.steps} steps; {speed_data.versions()}\n")
-        print(table(found, options.model, float((tokens**2).mean() / tokens.mean())))
+        heading = f"{options.model}, {options.lengths_of} lengths, pad {options.pad}"
+        about = (
+            f"Mean {tokens.mean():.1f} tokens, batch {options.batch_size}, {options.rounds} x {options.steps} steps; "
+            f"{speed_data.versions()}."
+        )
+        text = f"{about}\n\n{table(found, options.model, float((tokens**2).mean() / tokens.mean()))}"
+        print(f"\n{heading}\n\n{text}")
+        if options.table:
+            speed_data.keep_table(options.table, "Training speed", heading, text)
 
 
 if __name__ == "__main__":

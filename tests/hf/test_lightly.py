@@ -1,5 +1,6 @@
 """A process of our own starts without the packages that transformers would take along."""
 
+import os
 import subprocess
 import sys
 
@@ -20,3 +21,27 @@ def test_training_starts_without_them() -> None:
     pytest.importorskip("scipy")
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_freed_memory_stays_unless_the_user_set_limits():
+    """In a process of its own: what it sets is for the process's life."""
+    code = (
+        "import resource, torch; from fitune.hf import keep_memory; print(keep_memory())\n"
+        "torch.set_num_threads(1)\n"
+        "def faults():\n"
+        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "    for _pass in range(20):\n"
+        "        blocks = [torch.ones(1 << 21) for _block in range(4)]; del blocks\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
+        "faults(); print(faults())"
+    )
+
+    def run(**variables):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")} | variables
+        return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+
+    done, faults = run().stdout.split()
+    if done == "False":
+        pytest.skip("not glibc")
+    assert int(faults) < 2048
+    assert run(MALLOC_TRIM_THRESHOLD_="131072").stdout.split()[0] == "False"

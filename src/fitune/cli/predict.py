@@ -27,20 +27,31 @@ def add(app: typer.Typer) -> None:
             typer.Option("--out", "-o", metavar="FILE", help=_("File for the result, in the format that came in.")),
         ] = None,
         as_json: Annotated[bool, typer.Option("--json", help=_("One JSON object a line."))] = False,
+        engine: Annotated[
+            str | None,
+            typer.Option(
+                "--engine",
+                metavar="ENGINE",
+                help=_("torch, onnx, ctranslate2, or the last two with -int8; by default the fastest exact one here."),
+            ),
+        ] = None,
         given: Any = None,
     ) -> None:
-        predict_texts(run, texts, out, as_json, given)
+        predict_texts(run, texts, out, as_json, given, engine)
 
     fields = ("format", "text_column", "text_pair_column", "label_column")
     add_verb(app, "predict", with_job_options(predict, fields), _("Use a trained model on a text or a file."))
 
 
-def predict_texts(run: str, texts: list[str], out: str | None, as_json: bool, reading: dict[str, Any]) -> None:
+def predict_texts(
+    run: str, texts: list[str], out: str | None, as_json: bool, reading: dict[str, Any], engine: str | None = None
+) -> None:
     """On a terminal for eyes, on a pipe (or with --json) as JSON lines, with ``out`` in the format that came in."""
     import sys
     from pathlib import Path
 
     from fitune.cli.render import say, screen, show_json, show_prediction
+    from fitune.hf import keep_memory
     from fitune.predicting import Predictor
     from fitune.values import Refusal
 
@@ -56,7 +67,8 @@ def predict_texts(run: str, texts: list[str], out: str | None, as_json: bool, re
         texts = [line.rstrip("\n") for line in sys.stdin if line.strip()]
     else:
         _refuse_file_names(run, texts)
-    predictor = Predictor(run)
+    keep_memory()
+    predictor = Predictor(run, engine=engine)
     predictions: Iterable[Any] = predictor(texts) if opened is None else predictor.stream(opened)
     if out is not None and opened is not None:
         from fitune.data import write

@@ -24,6 +24,7 @@ _FILE_OF = {
     "resolve": "hub",
     "KNOWN": "known",
     "KnownModel": "known",
+    "keep_memory": "lightly",
     "without_extras": "lightly",
     "ListedModel": "listing",
     "list_models": "listing",
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from fitune.hf.knobs import parameter_groups as parameter_groups
     from fitune.hf.known import KNOWN as KNOWN
     from fitune.hf.known import KnownModel as KnownModel
+    from fitune.hf.lightly import keep_memory as keep_memory
     from fitune.hf.lightly import without_extras as without_extras
     from fitune.hf.listing import ListedModel as ListedModel
     from fitune.hf.listing import list_models as list_models

@@ -1,7 +1,9 @@
-"""Import transformers without the packages it takes along wherever it finds them installed."""
+"""For a process that is all our own: import transformers without what it takes along, and keep freed memory."""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -29,3 +31,25 @@ def without_extras() -> Generator[None, None, None]:
         for name in hidden:
             if name in modules and modules[name] is None:
                 del modules[name]
+
+
+KEPT_BYTES = 2**31 - 1
+LARGEST_KEPT_BYTES = 2**25
+"""glibc gives larger blocks back whatever it is told (mallopt(3))."""
+
+
+def keep_memory() -> bool:
+    """Keep the memory that a pass frees for the next one, where glibc would give it back to the system at once.
+
+    Every page comes back as a page fault: a linear layer and its GELU over 1,024 tokens of bert-base took 63.7 ms
+    instead of 57.5 (one Zen 3 core, torch 2.13). The process keeps its peak size; so it is for our own processes only.
+    Returns whether it was done. Limits that the user has set (MALLOC_TRIM_THRESHOLD_ ...) stay.
+    """
+    if sys.platform != "linux" or any(name.startswith("MALLOC_") for name in os.environ):
+        return False
+    try:
+        libc = ctypes.CDLL("libc.so.6")  # another libc (musl) has another name
+        trim, mmap = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD in malloc.h
+        return bool(libc.mallopt(mmap, LARGEST_KEPT_BYTES) and libc.mallopt(trim, KEPT_BYTES))
+    except (OSError, AttributeError):
+        return False

@@ -30,12 +30,8 @@ Task = NerTask | ClassificationTask
 CHUNK_EXAMPLES = 4096
 """Examples whose predictions are held at once."""
 
-EVALUATION_TOKENS = {"cpu": 1024}
-"""Device -> padded tokens in a forward pass without gradients. On CPU 1,024 were the fastest or within 3 % of it for
-torch (padded or not) and CTranslate2 (bert-base, CLUENER lengths, one Zen 3 core, torch 2.13)."""
-
-OTHER_EVALUATION_TOKENS = 4096
-"""On any other device."""
+EVALUATION_TOKENS = 4096
+"""Padded tokens in a forward pass without gradients, unless a Fit says less."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +44,8 @@ class Scored:
     """Classification: (E, C)."""
 
 
-def new_sweep(device: torch.device | str) -> Sweep:
-    """Passes without gradients of as many padded tokens as suit the device; fewer when it has no room for them."""
-    tokens = EVALUATION_TOKENS.get(torch.device(device).type, OTHER_EVALUATION_TOKENS)
+def new_sweep(device: torch.device | str, tokens: int = EVALUATION_TOKENS) -> Sweep:
+    """Passes without gradients of at most so many padded tokens; fewer when the device has no room for them."""
     return Sweep(Budget(tokens=tokens), device)
 
 
