@@ -15,8 +15,9 @@ are no inodes left.
 
 ## How to fix
 
-Delete old checkpoints and caches (`hf cache prune`), set `save_total_limit=1` and `save_only_model=True`, or
-write to another disk.
+Make room: delete old runs and caches (`hf cache prune`). A fitune run waits for that and goes on by itself; one that
+has ended goes on with the same command. Or write to another disk: `--out` names a directory there. A script of
+Hugging Face's Trainer keeps less with `save_total_limit=1` and `save_only_model=True`.
 
 ## How safe
 
@@ -39,6 +40,7 @@ SEVERITY = "error"
 TOPIC = "disk"
 SAFETY = "unsafe"
 PATTERNS = (
+    r"Not enough free disk space to download|StorageFull|\(os error 28\)|database or disk is full|系统盘(?:空间)?已?满",
     r"low on resource: ephemeral-storage",
     r"No space left on device|ENOSPC|\[Errno 28\]",
     r"(?:^\s*|: |\] )(?:磁盘空间不足|设备上没有空间)|not enough space on the disk|WinError 112",

@@ -2,11 +2,12 @@
 
 ## What it says
 
-Predicted before step 1.
+Predicted before step 1: how much the model and the full states need, and how much is free. When not even the finished
+model fits, the run is refused.
 
 ## Why
 
-A full state of BERT-base takes 1.2-1.4 GB.
+A full state of BERT-base takes 1.2-1.4 GB, the model 0.4 GB; each is written beside the one that it replaces.
 
 ## How to know
 
@@ -14,7 +15,7 @@ The message names the file or folder.
 
 ## How to fix
 
-Make room, or give another directory with `--out`.
+Make room, or give a directory on another disk with `--out`.
 
 ## How safe
 
