@@ -133,3 +133,17 @@ def test_predictions_go_into_the_columns_or_beside_them(tmp_path: Path, name: st
     assert {e.labels for e in read(out, label_column="label").examples} == {("差",)}
     with pytest.raises(Refusal, match="no column"):
         write(out, [Example("甲", None, ("差",))], opened.format)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.xlsx"])
+def test_a_title_above_the_header_is_no_row(tmp_path: Path, name: str) -> None:
+    body = [("文本", "标签"), *((f"第{i}条", "好坏"[i % 2]) for i in range(6))]
+    path = table(tmp_path / name, [("2024年评论", ""), *body])
+    rows = read(path)
+    assert (len(rows.examples), rows.labels, rows.skipped) == (6, ("坏", "好"), [])
+    assert (rows.structure["title"], rows.structure["header"]) == (1, 1)
+    assert rows.examples[0].source is not None
+    assert rows.examples[0].source.line == 3
+    write(path, rows.examples, rows.format)
+    for format in (None, rows.format):
+        assert list(map(bare, read(path, format=format).examples)) == list(map(bare, rows.examples))

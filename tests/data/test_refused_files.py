@@ -117,3 +117,13 @@ def test_what_is_no_list_of_texts_is_refused(tmp_path: Path, name: str, content:
     with pytest.raises(Refusal, match=found) as refused:
         read(path)
     assert refused.value.next_step
+
+
+def test_json_too_deep_to_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"a": ' + "[" * 20_000, "utf-8")
+    with pytest.raises(Refusal):
+        read(path)
+    path.write_text("[" * 5_000 + "]" * 5_000, "utf-8")
+    with pytest.raises(Refusal):
+        read(path)

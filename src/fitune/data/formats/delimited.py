@@ -22,6 +22,7 @@ from fitune.data.formats.layouts import (
     has_known_name,
     header_and_layout,
     is_number,
+    rows_above_header,
     undecided_label,
 )
 from fitune.data.formats.tables import RowMaker, fits_columns, flag_cells, label_cell, label_details
@@ -127,6 +128,8 @@ def _recognize_with(separator: str, lines: list[str], sample: Sample) -> tuple[f
     if sum(separator in line for line in lines) * 2 < len(lines):
         return _one_column(lines, sample) if separator == "," else None
     quoting = _quotes_mean_something(lines, separator)
+    titles = rows_above_header([line.split(separator) for line in lines[:6]])
+    lines = lines[titles:]
     first = (split_quoted(lines[0], separator) if quoting else None) or lines[0].split(separator)
     header_known = has_known_name(first)
     body = lines[1:] if header_known else lines
@@ -148,6 +151,8 @@ def _recognize_with(separator: str, lines: list[str], sample: Sample) -> tuple[f
     elif usable < 0.5 and not sample.forced and rows:
         return None
     details = _details(separator, width, quoting, header, layout, fitting, sample)
+    if titles:
+        details["titles"] = titles
     undecided = undecided_label(layout, header, sample.path) if layout.undecided else None
     found = Format(
         name="tsv" if separator == "\t" else "csv",
@@ -235,7 +240,14 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
     flags_at: list[int] = details.get("label_columns", [])
     make = RowMaker(format, tally).example
     skip_header = details.get("header") is not None
+    titles = int(details.get("titles", 0))
     for number, cells, line in records(lines, separator, width, quoting=bool(details["quoting"]), tally=tally):
+        if titles and line and not line.isspace():
+            # Once written again, the file begins with its header.
+            titles = 0 if cells == details["header"] else titles - 1
+            if titles or cells != details["header"]:
+                tally.structure["title"] += 1
+                continue
         if skip_header and (line and not line.isspace()):
             skip_header = False
             tally.structure["header"] += 1

@@ -187,4 +187,7 @@ def _is_json(text: str) -> bool:
         json.loads(text)
     except ValueError:
         return False
+    except RecursionError:
+        # Nested so deep that nobody can read it: no list of texts, whatever else it is.
+        return True
     return True

@@ -78,6 +78,17 @@ def has_known_name(cells: Sequence[object]) -> bool:
     return hits >= 2 or (hits == 1 and len(names) <= 2) or (hits == 1 and any(name in IGNORED_NAMES for name in names))
 
 
+def rows_above_header(rows: Sequence[Sequence[object]]) -> int:
+    """How many rows of one filled cell (a title, as exports from Excel have it) stand above a row of known names."""
+    for number, row in enumerate(rows[:6]):
+        filled = [text for cell in row if (text := text_of(cell).strip())]
+        if number and len(filled) > 1 and has_known_name(filled):
+            return number
+        if len(filled) > 1 or len(row) < 2:
+            return 0
+    return 0
+
+
 def header_and_layout(
     first: list[str], known: bool, rows: Sequence[Sequence[object]], columns: Columns, path: Path
 ) -> tuple[list[str] | None, Layout | None]:

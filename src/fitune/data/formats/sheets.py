@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, cast
 
 from fitune.data.formats.base import Columns, PathFormat
-from fitune.data.formats.layouts import has_known_name, header_and_layout, text_of, undecided_label
+from fitune.data.formats.layouts import has_known_name, header_and_layout, rows_above_header, text_of, undecided_label
 from fitune.data.formats.tables import RowMaker, fits_columns, flag_cells, label_cell, label_details
 from fitune.data.rows import Format, Tally
 from fitune.messages import _
@@ -77,6 +77,9 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
 
 
 def _recognize(path: Path, columns: Columns, rows: Iterator[Row], name: str) -> Format | None:
+    top = list(islice(rows, 6))
+    titles = rows_above_header(top) if name == "excel" else 0
+    rows = chain(top[titles:], rows)
     first = next(rows, None)
     if first is None:
         raise Refusal(_("the file holds no rows"), where=str(path), next_step=_("Name a file with rows in it"))
@@ -94,6 +97,8 @@ def _recognize(path: Path, columns: Columns, rows: Iterator[Row], name: str) -> 
     if layout.undecided and columns.labelled:
         raise undecided_label(layout, header, path)
     details: dict[str, Any] = {"header": header, "width": len(head), **layout.details(header)}
+    if titles:
+        details["titles"] = titles
     if layout.label is not None:
         body = sample if header is not None else [head, *sample]
         cells = [text_of(row[layout.label]) for row in body if layout.label < len(row)]
@@ -116,10 +121,13 @@ def _parse(rows: Iterator[Row], format: Format, tally: Tally) -> Iterator[Exampl
     flags_at: list[int] = details.get("label_columns", [])
     make = RowMaker(format, tally).example
     start = 1
-    if details.get("header") is not None:
-        next(rows, None)
+    if (header := details.get("header")) is not None:
+        for start in range(2, 3 + int(details.get("titles", 0))):
+            row = next(rows, None)
+            if row is None or start == 2 + int(details.get("titles", 0)) or [text_of(cell) for cell in row] == header:
+                break
+            tally.structure["title"] += 1
         tally.structure["header"] += 1
-        start = 2
     for number, row in enumerate(rows, start):
         cells = [text_of(_cell(cell)) for cell in row]
         cells += [""] * (int(details["width"]) - len(cells))
