@@ -141,11 +141,12 @@ class Batcher:
 
     async def _run(self) -> None:
         while True:
+            # What arrived while the model was busy has waited long enough.
+            was_idle = not self._queue
             while not self._queue:
                 self._arrived.clear()
                 await self._arrived.wait()
-            # While the model was busy others arrived: no need to wait for more company.
-            if self._queued_characters < self._batch_characters:
+            if was_idle and self._queued_characters < self._batch_characters:
                 await asyncio.sleep(self._wait_seconds)
             await self._serve(self._take())
 
