@@ -126,3 +126,34 @@ def test_describe_shows_examples_of_the_development_set(ner):
     assert [e["text"] for e in described["examples"]] == ["三四", "一二"]
     path.unlink()
     assert Predictor(ner).describe()["examples"] == []
+
+
+def test_a_stream_holds_one_chunk_whatever_comes(tmp_path, monkeypatch):
+    """Rows are asked for only when the ones before are out, and are not kept."""
+    import gc
+    import weakref
+
+    from fitune.predicting import predictor as module
+
+    monkeypatch.setattr(module, "CHUNK_EXAMPLES", 8)
+    predictor = Predictor(make_model(tmp_path))
+    alive = weakref.WeakSet()
+
+    class Row(Example):
+        """An Example that can be watched."""
+
+        __slots__ = ("__weakref__",)
+
+    def rows():
+        for number in range(200):
+            row = Row(texts(40)[number % 40])
+            alive.add(row)
+            yield row
+
+    most = 0
+    for count, _prediction in enumerate(predictor.stream(rows()), 1):
+        if count % 20 == 0:
+            gc.collect()
+            most = max(most, len(alive))
+    assert count == 200
+    assert most <= 16
