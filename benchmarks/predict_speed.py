@@ -47,12 +47,10 @@ def random_model(folder: Path, name: str) -> Path:
     return folder / "model"
 
 
-def without_crf(model: Path, folder: Path) -> Path:
-    """A copy that reads the best class of each token, as the pipeline does."""
-    shutil.copytree(model, folder / "model")
-    settings = read_settings(folder / "model")
-    rewrite_settings(folder / "model", settings.model_copy(update={"head": "softmax"}))
-    return folder / "model"
+def read_best_classes(folder: Path) -> None:
+    """From now on a model or an export reads the best class of each token, as the pipeline does."""
+    settings = read_settings(folder)
+    rewrite_settings(folder, settings.model_copy(update={"head": "softmax"}))
 
 
 def exports(folder: Path, dev: Path) -> list[Comparison]:
@@ -97,8 +95,8 @@ def trained(options: argparse.Namespace) -> tuple[Path, list[str], Path]:
     rows = [line for line in options.dev.read_text(encoding="utf-8").splitlines() if line.strip()]
     dev = options.folder / "dev.jsonl"
     dev.write_text("\n".join(rows[: options.scored]) + "\n", encoding="utf-8")
-    model = without_crf(options.trained / "model", options.folder)
-    return model, [json.loads(row)["text"] for row in rows[: options.texts]], dev
+    shutil.copytree(options.trained / "model", options.folder / "model")
+    return options.folder / "model", [json.loads(row)["text"] for row in rows[: options.texts]], dev
 
 
 def measure(options: argparse.Namespace) -> str:
@@ -106,6 +104,9 @@ def measure(options: argparse.Namespace) -> str:
 
     folder, texts, dev = trained(options) if options.trained else made_up(options)
     compared = {comparison.engine: comparison for comparison in exports(folder, dev)}
+    for model in (folder, *(folder.parent / to for to in ("onnx", "ctranslate2"))):
+        if (model / "fitune.json").is_file():
+            read_best_classes(model)
     network = AutoModelForTokenClassification.from_pretrained(folder)
     pipe: Any = pipeline("ner", model=network, tokenizer=AutoTokenizer.from_pretrained(folder), device="cpu")
     predictors: dict[str, Callable[..., Any]] = {

@@ -44,6 +44,10 @@ def lengths_of(kind: str, path: Path | None, rows: int, seed: int = 0) -> list[i
     return [len(texts[i]) for i in draw.integers(0, len(texts), rows).tolist()]
 
 
+def made_up_text(length: int, seed: int) -> str:
+    return "".join(random.Random(seed).choices(CHARACTERS, k=length))
+
+
 def write_rows(path: Path, lengths: list[int], task: str, seed: int = 0) -> Path:
     """JSON lines of random characters, with two entity types or two classes."""
     draw = random.Random(seed)
