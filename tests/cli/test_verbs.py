@@ -140,7 +140,7 @@ def test_a_file_name_on_the_pipe_is_a_text(command: Call, monkeypatch: pytest.Mo
 class UpperCase:
     """A Predictor that finds one entity in each text."""
 
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, engine: str | None = None) -> None:
         self.run = run
 
     def stream(self, examples: Iterable[Example]) -> Iterator[Prediction]:
