@@ -101,7 +101,7 @@ def test_report(command: Call, tmp_path: Path) -> None:
 
 
 def test_predict_prints_json_on_a_pipe(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def predictor(run: str) -> Any:
+    def predictor(run: str, engine: str | None = None) -> Any:
         assert run == "r"
         return lambda texts: [Prediction(text, spans=(Span(0, 1, "A", 0.5),)) for text in texts]
 
@@ -131,7 +131,10 @@ def test_a_file_name_is_not_predicted_as_a_text(
 
 
 def test_a_file_name_on_the_pipe_is_a_text(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in(monkeypatch, "predicting", Predictor=lambda run: lambda texts: [Prediction(text) for text in texts])
+    def predictor(run: str, engine: str | None = None) -> Any:
+        return lambda texts: [Prediction(text) for text in texts]
+
+    stand_in(monkeypatch, "predicting", Predictor=predictor)
     monkeypatch.setattr("sys.stdin", io.StringIO("nwe.csv\n"))
     result = command("predict", "r", "-")
     assert json.loads(result.out)["text"] == "nwe.csv"
