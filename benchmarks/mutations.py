@@ -236,10 +236,11 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--keep-going", action="store_true")
     chosen = parser.parse_args()
-    faulthandler.dump_traceback_later(60, repeat=True)
     total: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         for number in range(chosen.first, chosen.first + chosen.count):
+            # A hang says where. Armed anew for each file: to print the stack of a thread that runs can crash Python.
+            faulthandler.dump_traceback_later(60, exit=True)
             try:
                 total += run(1, chosen.seed, Path(folder), first=number)
             except AssertionError as error:
@@ -247,6 +248,7 @@ def main() -> None:
                 print(error, flush=True)
                 if not chosen.keep_going:
                     raise
+    faulthandler.cancel_dump_traceback_later()
     print(f"{sum(total.values())} files: " + ", ".join(f"{n} {kind}" for kind, n in sorted(total.items())))
     sys.exit(1 if total["failed"] else 0)
 
