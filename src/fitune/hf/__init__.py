@@ -24,7 +24,9 @@ _FILE_OF = {
     "resolve": "hub",
     "KNOWN": "known",
     "KnownModel": "known",
+    "KeptEncoder": "keeping",
     "keep_memory": "lightly",
+    "keep_tokens": "keeping",
     "without_extras": "lightly",
     "ListedModel": "listing",
     "list_models": "listing",
@@ -63,6 +65,8 @@ if TYPE_CHECKING:
     from fitune.hf.hub import Resolved as Resolved
     from fitune.hf.hub import local_folder as local_folder
     from fitune.hf.hub import resolve as resolve
+    from fitune.hf.keeping import KeptEncoder as KeptEncoder
+    from fitune.hf.keeping import keep_tokens as keep_tokens
     from fitune.hf.knobs import ATTENTION as ATTENTION
     from fitune.hf.knobs import apply_fit as apply_fit
     from fitune.hf.knobs import encoder_layers as encoder_layers

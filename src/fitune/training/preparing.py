@@ -11,7 +11,7 @@ from typing import Any
 
 import fitune
 from fitune.data import check, quote_map
-from fitune.hf import load_model, load_tokenizer, make_encoder, resolve
+from fitune.hf import keep_tokens, load_model, load_tokenizer, make_encoder, resolve
 from fitune.messages import _
 from fitune.tasks import Evaluator, Learner, SplitData, Task, class_weights, encode_parts, make_learner, make_task
 from fitune.training.defaults import resolve_defaults
@@ -51,7 +51,8 @@ def prepare(job: Job, fit: Fit | None = None) -> Prepared:
     splits = read_splits(job)
     source = resolve(job.model, job.task or splits.rows.task)
     tokenizer = load_tokenizer(source.folder, lowercase=job.lowercase)
-    encoder = make_encoder(tokenizer, translation=quote_map(tokenizer.get_vocab()) if job.normalize_quotes else None)
+    translation = quote_map(tokenizer.get_vocab()) if job.normalize_quotes else None
+    encoder = keep_tokens(make_encoder(tokenizer, translation=translation))
     config = AutoConfig.from_pretrained(source.folder)
     hidden_size = int(getattr(config, "hidden_size", 768))
     job = resolve_defaults(job, splits.rows, hidden_size=hidden_size, longest_input=encoder.max_length)
