@@ -55,3 +55,20 @@ class Checkpointing:
                 )
                 return True
         return False
+
+
+class FusedAttention:
+    """The exact knob for a model that was loaded with the plain kernel: scores of all pairs are never stored."""
+
+    name = "attention"
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+
+    def turn(self) -> bool:
+        for module in self._model.modules():
+            config = getattr(module, "config", None)
+            if getattr(module, "_supports_sdpa", False) and getattr(config, "_attn_implementation", "") == "eager":
+                module.set_attn_implementation("sdpa")  # pyright: ignore[reportCallIssue]
+                return True
+        return False

@@ -22,7 +22,7 @@ from transformers.trainer_utils import EvalLoopOutput
 from fitune.hf.checkpoints import newest_whole
 from fitune.hf.collate import COUNT, EpochLoader, EpochOrder, PaddedStep, Step, StepData, loss_counts
 from fitune.hf.compat import loss_is_shifted
-from fitune.hf.guarding import Checkpointing, Guard
+from fitune.hf.guarding import Checkpointing, FusedAttention, Guard
 from fitune.messages import _
 from fitune.microbatch import Budget, Change, Stepper, StepResult
 from fitune.values import Fit, Refusal
@@ -115,7 +115,7 @@ class Trainer(transformers.Trainer):
                 model,
                 budget=budget,
                 backward=self._backward,
-                knobs=[Checkpointing(model)],
+                knobs=[FusedAttention(model), Checkpointing(model)],
                 on_change=lambda change: self.changed(change),
             )
         return self._stepper

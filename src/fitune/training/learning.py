@@ -16,6 +16,7 @@ from fitune.tasks import make_optimizer_of, save, settings_of, sweep_model
 from fitune.training.callbacks import LOGGED_POINTS, BestModel, Events, Interrupts, Listener, Stop, evaluation_steps
 from fitune.training.finishing import finish
 from fitune.training.preparing import Prepared, device_name, prepare, versions
+from fitune.training.rehearsal import Rehearsal
 from fitune.training.resume import FINISHED, Choice, begin, choose_run
 from fitune.training.room import Room, model_bytes, refuse_without_room
 from fitune.training.saving import Keeper, Saving, steps_left
@@ -127,7 +128,9 @@ def _fit(
 
     best = BestModel(job.metric or "", job.patience, events, keep)
     keeper = Keeper(run.checkpoints_path, saving, events, best, interrupts, room, {"fit": prepared.fit.model_dump()})
-    trainer = make_trainer(prepared, run, [events, best, interrupts, keeper], report_to, steps_total)
+    rehearsal = Rehearsal(prepared.train.columns, job.batch_size)
+    trainer = make_trainer(prepared, run, [events, best, interrupts, keeper, rehearsal], report_to, steps_total)
+    rehearsal.trainer = trainer
     _connect(trainer, events)
     _tell_beginning(prepared, events, steps_total)
     keeper.tell_start(trainer, checkpoint, passed_over)
@@ -172,7 +175,11 @@ def _connect(trainer: Trainer, events: Events) -> None:
     events.trainer = trainer
     trainer.notice = lambda code, text: events.emit("warning", trainer.state, code=code, text=text)
     trainer.changed = lambda change: events.emit(
-        "micro_batch", trainer.state, from_tokens=change.from_tokens, to_tokens=change.to_tokens, reason=change.reason
+        "micro_batch",
+        trainer.state,
+        from_tokens=change.from_tokens,
+        to_tokens=change.to_tokens,
+        reason=f"{change.reason}: {change.knob}" if change.knob else change.reason,
     )
 
 
