@@ -4,7 +4,7 @@ from fitune.doctor import diagnose_log
 from fitune.doctor.diagnosis import diagnose_script
 
 from . import healthy
-from .corpus import healthy_cases
+from .corpus import FOLDER, healthy_cases
 
 
 def loud(findings):
@@ -20,6 +20,14 @@ def test_healthy_logs_give_no_warning():
 
 def test_healthy_scripts_give_no_warning():
     wrong = {name: found for name, text in healthy.scripts() if (found := loud(diagnose_script(text).findings))}
+    assert wrong == {}
+
+
+def test_scripts_of_many_styles_give_no_warning():
+    blocks = (FOLDER.parent / "scripts" / "healthy.txt").read_text(encoding="utf-8").split("=== ")[1:]
+    scripts = dict(block.split("\n", 1) for block in blocks)
+    assert len(scripts) >= 25
+    wrong = {name: found for name, text in scripts.items() if (found := loud(diagnose_script(text).findings))}
     assert wrong == {}
 
 

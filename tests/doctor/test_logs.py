@@ -1,5 +1,7 @@
+# ruff: noqa: E501
 """Logs in the shape of real ones: the expected finding comes first; healthy logs give nothing above a note."""
 
+import json
 from collections import Counter
 
 import pytest
@@ -41,6 +43,45 @@ def test_evidence_names_file_and_line():
     text = "fine\nfine\nRuntimeError: CUDA error: invalid device ordinal\n"
     finding = diagnose_log(text, "out/error.log").findings[0]
     assert finding.evidence[0].startswith("out/error.log:3: RuntimeError")
+
+
+def test_wrappers_of_containers_and_loggers_are_taken_off():
+    rows = "Traceback (most recent call last):\n  File \"/app/t.py\", line 3, in <module>\n    y = label2id[t]\nKeyError: '体育'"
+    lines = rows.split("\n")
+    shapes = [
+        [json.dumps({"log": line + "\n", "stream": "stderr"}) for line in lines],
+        [f"2025-10-07T03:11:04.0001Z stderr F {line}" for line in lines],
+        [f"2025-09-14 22:07:01,123 - ERROR - {line}" for line in lines],
+        [f"train-1  | {line}" for line in lines],
+        [f"│ {line:<60} │" for line in lines],
+    ]
+    for shape in shapes:
+        assert [f.code for f in diagnose_log("\n".join(shape)).findings][:1] == ["FT520"], shape
+
+
+def test_a_launchers_own_traceback_is_not_the_exception_the_program_died_of():
+    text = (
+        'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\nValueError: No valid checkpoint found in '
+        'output directory (out)\nTraceback (most recent call last):\n  File "/usr/bin/torchrun", line 8, in <module>\n'
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \ntrain.py FAILED\n  exitcode  : 1 (pid: 7)\n"
+    )
+    assert [f.code for f in diagnose_log(text).findings] == ["FT623"]
+
+
+def test_a_mistake_of_the_script_is_quoted_and_gives_way_to_every_other_error():
+    text = "Traceback (most recent call last):\n  File \"t.py\", line 7, in <module>\n    print(modle)\nNameError: name 'modle' is not defined\n"
+    finding = diagnose_log(text).findings[0]
+    assert finding.code == "FT829"
+    assert finding.evidence[0] == "log:3: t.py: print(modle)"
+    both = "RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n" + text
+    assert [f.code for f in diagnose_log(both).findings] == ["FT301"]
+
+
+def test_an_error_that_training_got_over_is_no_finding():
+    retry = "'(ReadTimeoutError(\"HTTPSConnectionPool(host='hf-mirror.com', port=443): Read timed out.\"))' thrown while requesting HEAD\n"
+    losses = "{'loss': 1.2, 'epoch': 0.1}\n{'loss': 0.8, 'epoch': 0.2}\n"
+    assert all(f.severity == "note" for f in diagnose_log(retry + losses).findings)
+    assert diagnose_log(losses + retry).findings[0].code == "FT722"
 
 
 def test_nothing_recognised_is_said_plainly_and_what_to_send_is_masked():

@@ -52,7 +52,7 @@ def diagnose_log(text: str | bytes, name: str = "log", *, job: Path | None = Non
         pairs = [
             (rule, seen) for rule in all_rules() for seen in (*_of(rule, "read", log), *_of(rule, "watch", history))
         ]
-        findings = rank(_one_each(pairs), log)
+        findings = rank(_without_fallbacks(_one_each(pairs)), log)
     tail = "\n".join(line.text for line in log.lines[-60:]).strip()
     return Diagnosis(name, findings, mask(tail))
 
@@ -119,6 +119,12 @@ def _one_each(pairs: list[tuple[Rule, Symptom]]) -> list[tuple[Rule, Symptom]]:
         if rule.code not in best or seen.confidence > best[rule.code][1].confidence:
             best[rule.code] = (rule, seen)
     return list(best.values())
+
+
+def _without_fallbacks(pairs: list[tuple[Rule, Symptom]]) -> list[tuple[Rule, Symptom]]:
+    """Without the rules that speak only where no other one knows the error."""
+    known = [pair for pair in pairs if not getattr(pair[0].module, "FALLBACK", False)]
+    return known if any((seen.severity or rule.severity) == "error" for rule, seen in known) else pairs
 
 
 __all__ = ["Diagnosis", "Edit", "diagnose", "diagnose_log", "diagnose_run", "diagnose_script"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
+from typing import cast
 
 from fitune.doctor.symptom import Severity, Symptom
 from fitune.machine import mask_secrets
@@ -25,7 +27,21 @@ _SHOWN_ROW = re.compile(
     r"|文本|样例|样本|例子)\s*\d*\s*[:=：])(?=.*(?:->|→|\b(?:label|gold|pred\w*|score|prob\w*)\b|标签|预测)).*",
     re.IGNORECASE,
 )
-_STAMP = re.compile(r"^\s*\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d[.,\d]*Z?\]?\s*(?:\|\s*)?")
+_LAUNCHER = re.compile(
+    r"bin[\\/](?:torchrun|accelerate|deepspeed)\b|distributed[\\/](?:run|launch)\.py|accelerate[\\/]commands[\\/]"
+)
+# What other programs put before a line: containers, schedulers, loggers, a drawn frame.
+_PREFIXES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?",
+        r"[\w.-]+-\d+ +\| ?",
+        r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w.@-]+\[\d+\]: ",
+        r"\[?\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?\]?(?: ?[-|:] ?| )",
+        r"\[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)\]? ?(?:[-|:] ?)(?:[\w.]+ ?[-|:] )?(?=[A-Z \t]|$)",
+        r"[│┃|] (?=.*[│┃]\s*$)",
+    )
+)
 
 
 def decode(raw: bytes) -> str:
@@ -76,6 +92,26 @@ def _visible(raw: str) -> Iterator[str]:
             yield part
 
 
+def _container_line(raw: str) -> str:
+    """The text of a line that a container's log driver wrapped into JSON."""
+    if raw.startswith(('{"log":', '{"message":', '{"msg":')):
+        try:
+            row = json.loads(raw)
+        except ValueError:
+            return raw
+        if isinstance(row, dict):
+            text = next(iter(cast(dict[str, object], row).values()), raw)
+            return str(text).rstrip("\n")
+    return raw
+
+
+def _without_prefixes(text: str) -> str:
+    for prefix in _PREFIXES:
+        if found := prefix.match(text):
+            text = text[found.end() :]
+    return text
+
+
 @cache
 def _compile(pattern: str, flags: int) -> re.Pattern[str]:
     # The rules have more patterns than re's own cache has room for.
@@ -107,11 +143,11 @@ class Log:
         text = _ANSI.sub("", text.replace("\r\n", "\n").replace("\x00", ""))
         lines: list[Line] = []
         for number, raw in enumerate(text.split("\n"), 1):
-            for part in _visible(raw):
+            for part in _visible(_container_line(raw)):
                 rank: int | None = None
                 if found := _RANK.match(part):
                     rank, part = next(int(group) for group in found.groups() if group), part[found.end() :]
-                lines.append(Line(number, part, rank))
+                lines.append(Line(number, _without_prefixes(part), rank))
         self.lines = tuple(lines)
 
     def evidence(self, line: Line, limit: int = 400) -> str:
@@ -146,7 +182,7 @@ class Log:
         return [
             (first, first.text.rstrip() + glue + second.text.lstrip())
             for first, second in pairwise(self.lines)
-            if len(first.text) >= 40 and not first.text.startswith("  File ") and not _SHOWN_ROW.match(first.text)
+            if len(first.text) >= 72 and not first.text.startswith("  File ") and not _SHOWN_ROW.match(first.text)
             for glue in ("", " ")
         ]
 
@@ -165,7 +201,11 @@ class Log:
     @cached_property
     def last_traceback(self) -> tuple[int, int]:
         """First and last index in ``lines`` of the last exception and those it was raised from; (0, -1): none."""
-        starts = [i for i, line in enumerate(self.lines) if "Traceback (most recent call last)" in line.text]
+        starts = [
+            i
+            for i, line in enumerate(self.lines)
+            if "Traceback (most recent call last)" in line.text and not self._is_launchers(i)
+        ]
         if not starts:
             return (0, -1)
         start = starts[-1]
@@ -176,6 +216,11 @@ class Log:
             else:
                 break
         return (start, len(self.lines) - 1)
+
+    def _is_launchers(self, start: int) -> bool:
+        """A launcher's traceback says no more than that its child failed."""
+        frames = [line.text for line in self.lines[start + 1 : start + 9] if line.text.startswith("  File ")]
+        return any(_LAUNCHER.search(text) for text in frames)
 
     def in_last_traceback(self, number: int) -> bool:
         """Whether the line belongs to the exception the program died of."""

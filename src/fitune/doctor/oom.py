@@ -21,7 +21,13 @@ _FIELDS = {
     "cached": rf"; {_SIZE} cached",
     "own": rf"this process has {_SIZE} memory in use",
 }
-_MESSAGE = r"(?:CUDA|HIP) out of memory|CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY|OutOfMemoryError"
+_MESSAGE = (
+    r"(?:CUDA|HIP|NPU|XPU|MUSA|MLU|SDAA) out of memory|(?:CUDA|HIP) error: out of memory|CUDA_ERROR_OUT_OF_MEMORY"
+    r"|(?<!MPSOut)(?<!Driver)OutOfMemoryError|Out of memory error on GPU \d+|cuda runtime error \(2\)"
+    r"|error=2 : out of memory"
+    r"|ran out of memory trying to allocate|ResourceExhaustedError.*(?:OOM when allocating|failed to allocate memory)"
+    r"|OOM when allocating tensor"
+)
 RESUMED = (
     r"Continuing training from|arguments do not match the ones in|Resuming (?:training )?from|从检查点",
     r"resume_from_checkpoint[=: ]+\S*checkpoint|Loading model from \S*checkpoint-\d+",

@@ -83,9 +83,13 @@ class Script:
         yield from sorted(nodes, key=lambda node: (getattr(node, "lineno", 0), getattr(node, "col_offset", 0)))
 
     def calls(self, *names: str) -> list[Call]:
-        """Calls of functions with one of these last names."""
+        """Calls of functions with one of these last names, or of the script's own classes derived from them."""
+        wanted = set(names)
+        for node in self.walk(ast.ClassDef):
+            if isinstance(node, ast.ClassDef) and any(name_of(base) in wanted for base in node.bases):
+                wanted.add(node.name)
         return [
-            Call(node) for node in self.walk(ast.Call) if isinstance(node, ast.Call) and name_of(node.func) in names
+            Call(node) for node in self.walk(ast.Call) if isinstance(node, ast.Call) and name_of(node.func) in wanted
         ]
 
     def parent(self, node: ast.AST) -> ast.AST | None:

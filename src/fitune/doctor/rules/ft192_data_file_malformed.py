@@ -30,8 +30,10 @@ https://pandas.pydata.org/docs/reference/api/pandas.read_csv.html ; https://hugg
 
 from collections.abc import Iterator
 
-from fitune.doctor.log import Log, matches
+from fitune.doctor.log import Log, matches, symptom
+from fitune.doctor.raised import find_raised
 from fitune.doctor.symptom import Symptom
+from fitune.messages import _
 
 SEVERITY = "error"
 SAFETY = "safe"
@@ -43,9 +45,13 @@ PATTERNS = (
     r"XLRDError|EmptyDataError|No columns to parse from file|BadZipFile: File is not a zip file.*xlsx",
     r"_csv\.Error: |ParserError: ",
 )
-UNLESS = (r"trainer_state\.json",)
+UNLESS = (r"trainer_state\.json|in load_from_json|in _dict_from_json_file|in _get_config_dict",)
 
 
 def read(log: Log) -> Iterator[Symptom]:
     """The data file does not have the shape it was read as, seen in a log."""
     yield from matches(log, PATTERNS, confidence=0.9, unless=UNLESS)
+    raised = find_raised(log)
+    if raised and raised.own and "split(" in raised.source and raised.name in {"ValueError", "IndexError"}:
+        title = _("A line of the data has another number of fields than the script splits it into")
+        yield symptom([raised.hit], confidence=0.88, title=title)

@@ -34,6 +34,8 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 PATTERNS = (
+    r"NotADirectoryError|IsADirectoryError|EmptyDatasetError|The directory at \S+ doesn't contain any data files"
+    r"|\[Errno 22\] Invalid argument: '[A-Za-z]:",
     r"FileNotFoundError: \[(?:Errno 2|WinError [23])\]",
     r"FileNotFoundError: Unable to find|FileNotFoundError: Couldn't find"
     r"|No such file or directory: '[^']+\.(?:txt|jsonl?|csv|tsv|xlsx?|parquet|py|toml)'",

@@ -28,11 +28,14 @@ https://huggingface.co/docs/datasets/process
 
 from collections.abc import Iterator
 
-from fitune.doctor.log import Log, matches
+from fitune.doctor.log import Log, matches, symptom
+from fitune.doctor.raised import find_raised, missing_key
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 PATTERNS = (
+    r"Columns? \[[^\]]*\] not in the dataset|Usecols do not match columns|'(?:DataFrame"
+    r"|Series)' object has no attribute '(?:text|label|labels|content|sentence|review|tags)'",
     r"^\s*KeyError: ['\x22](?:text|label|labels|tokens|ner_tags|tags|sentence\d?|content|review|input_ids"
     r"|category|类别|内容|文本|标签)['\x22]",
     r"Column (?:name )?\[?.*\]? not in the dataset",
@@ -43,4 +46,9 @@ PATTERNS = (
 
 def read(log: Log) -> Iterator[Symptom]:
     """A column that the script uses is not in the data, seen in a log."""
-    yield from matches(log, PATTERNS, confidence=0.9)
+    raised = find_raised(log)
+    kind = missing_key(raised) if raised else ""
+    if raised and kind == "column":
+        yield symptom([raised.hit], confidence=0.95 if raised.frames else 0.7)
+    elif not kind:
+        yield from matches(log, PATTERNS, confidence=0.9)

@@ -38,9 +38,9 @@ SAFETY = "safe"
 COMMAND = "fitune check FILE"
 
 CRASH = (
-    r"(?:expanded size of the tensor"
-    r"|size of tensor a) \((\d+)\) must match the (?:existing size|size of tensor b) \(512\)"
-    r"|size of tensor a \(512\) must match"
+    r"(?:expanded size of the tensor|size of tensor a) \((\d+)\) must match the "
+    r"(?:existing size|size of tensor b) \((?:512|514|1024|1026|2048|4096|4098|8192)\)"
+    r"|size of tensor a \((?:512|514)\) must match|indices\[[\d, ]*\] = \d+ is not in \[0, (?:512|514|1024)\)"
 )
 
 

@@ -36,6 +36,7 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 COMMAND = "fitune doctor"
 PATTERNS = (
+    r"HIP error: out of memory|cuda runtime error \(2\)|error=2 : out of memory",
     r"CUDA(?: driver)? error: out of memory",
     r"CUDA_ERROR_OUT_OF_MEMORY",
     r"cudaErrorMemoryAllocation",

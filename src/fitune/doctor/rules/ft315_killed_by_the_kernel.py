@@ -42,6 +42,9 @@ SURE = (
 )
 LIKELY = (
     r"^\s*(?:\S+: line \d+:\s+)?(?:\[?\d+\]?\s*[+-]?\s*)?Killed\s*(?:python|nohup|torchrun|$)|^\s*已杀死",
+    r"(?:it/s|s/it|\?it/s|examples/s|B/s)[^\]]*\]\s*Killed\s*$|died with <Signals\.SIGKILL",
+    r"session crashed after using all available RAM|tried to allocate more memory than is available"
+    r"|用完所有可用 ?RAM|内存不足.{0,6}被(?:杀|终止|kill)",
     r"kernel(?: for \S+)? appears to have died|Kernel died|DeadKernelError|内核似乎挂掉了",
 )
 

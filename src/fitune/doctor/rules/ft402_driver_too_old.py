@@ -39,6 +39,7 @@ from fitune.values import Fix
 SEVERITY = "error"
 TOPIC = "torch"
 PATTERNS = (
+    r"forward compatibility was attempted on non supported HW|Error 80[34]:",
     r"NVIDIA driver on your system is too old(?: \(found version (\d+)\))?",
     r"CUDA driver version is insufficient for CUDA runtime version",
     r"provided PTX was compiled with an unsupported toolchain",

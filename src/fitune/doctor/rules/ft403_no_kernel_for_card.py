@@ -48,6 +48,10 @@ from fitune.values import Fix
 SEVERITY = "error"
 TOPIC = "torch"
 PATTERNS = (
+    r"(?:HIP|CUDA) error: invalid device function|hipErrorNoBinaryForGpu|device kernel image is invalid"
+    r"|TensileLibrary.*GPU arch",
+    r"invalid value for --gpu-architecture|Unsupported gpu architecture 'compute_\d+"
+    r"|Value 'sm_\w+' is not defined for option",
     r"no kernel image is available for execution on the device",
     r"cudaErrorNoKernelImageForDevice",
     r"with CUDA capability sm_\d+ is not compatible with the current PyTorch installation",

@@ -37,6 +37,8 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 COMMAND = "env -u LD_LIBRARY_PATH fitune train job.toml"
 PATTERNS = (
+    r"cuDNN Frontend error|(?:CUSPARSE|CUSOLVER|CUFFT)_(?:STATUS_)?(?!SUCCESS|ALLOC_FAILED)[A-Z]{4}\w+"
+    r"|cudnnException",
     r"CUBLAS_STATUS_(?!ALLOC_FAILED|SUCCESS)\w+",
     r"CUDNN_STATUS_(?!ALLOC_FAILED|INTERNAL_ERROR|SUCCESS)\w+",
     r"Could not load library libcudnn|Unable to load any of \{libcudnn|cuDNN version incompatibility"

@@ -37,6 +37,10 @@ from fitune.values import Fix
 SEVERITY = "error"
 
 PATTERNS = (
+    r"Timed out after \d+ seconds waiting for clients|client socket has failed to connect|DistStoreError",
+    r"connectFullMesh failed|HeartbeatMonitor|heartbeat monitor timed out|store->get\(|RendezvousClosedError"
+    r"|Socket Timeout$",
+    r"wait timeout after \d+ms|HCCL function error|ProcessGroupHCCL|HcclAllreduce|EI000\d:",
     r"caught collective operation timeout|Some NCCL operations have failed or timed out",
     r"ncclUnhandledCudaError|ncclSystemError|ncclInternalError|ncclRemoteError|ncclInvalidUsage|NCCL error in",
     (

@@ -31,7 +31,7 @@ https://numpy.org/doc/stable/numpy_2_0_migration_guide.html
 
 from collections.abc import Iterator
 
-from fitune.doctor.log import Log, matches
+from fitune.doctor.log import Log, matches, symptom
 from fitune.doctor.symptom import Symptom
 from fitune.machine import Machine
 from fitune.messages import _
@@ -57,12 +57,22 @@ PATTERNS = (
     r"Keras 3, but this is not yet supported",
     r"Disabling PyTorch because PyTorch >= [\d.]+ is required but found",
 )
+CONFLICT = (
+    r"(?:torch\w*|transformers|tokenizers|accelerate|datasets|peft|numpy|huggingface[-_]hub|safetensors) [\d.+\w]+ "
+    r"(?:requires|has requirement) .*(?:incompatible|which is not installed|but you'll have)"
+    r"|requires (?:torch|transformers|tokenizers|accelerate|numpy"
+    r"|huggingface[-_]hub)[<>=!~]\S*, but you have .*incompatible"
+)
 UNLESS = (r"ModuleNotFoundError: No module named '(?:torch|transformers|accelerate)'",)
 
 
 def read(log: Log) -> Iterator[Symptom]:
     """Installed versions do not go together, seen in a log."""
     yield from matches(log, PATTERNS, confidence=0.92, unless=UNLESS)
+    if hits := log.find(CONFLICT):
+        # pip says so of any package of the environment; Colab and Kaggle always do.
+        harmless = log.has(r"Successfully installed|'loss'|it/s") and not log.has(r"Traceback \(most recent")
+        yield symptom(hits, confidence=0.5 if harmless else 0.8, severity="note" if harmless else None)
 
 
 def examine(machine: Machine) -> Iterator[Symptom]:

@@ -39,6 +39,10 @@ from fitune.values import Fix
 SEVERITY = "error"
 TOPIC = "driver"
 PATTERNS = (
+    r"nvidia-container-cli: initialization error|libcuda\.so\.1: cannot open"
+    r"|Failed to initialize NVML: Unknown Error",
+    r"No (?:HIP|ROCm|XPU|NPU|MPS|Intel)\w* (?:GPUs?|devices?|cards?) (?:are|is) (?:available|detected|found)"
+    r"|no ROCm-capable device|lib(?:hccl|ascendcl)\.so",
     r"Error 802: system not yet initialized",
     r"Found no NVIDIA driver on your system",
     r"No CUDA GPUs are available",

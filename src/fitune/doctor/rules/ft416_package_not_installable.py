@@ -36,6 +36,10 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 SAFETY = "safe"
 PATTERNS = (
+    r"CondaHTTPError|Could not fetch URL https?://|Could not install packages due to an (?:OSError|EnvironmentError)",
+    r"subprocess-exited-with-error|legacy-install-failure|pip\._vendor\S*(?:ReadTimeoutError|ConnectTimeoutError"
+    r"|MaxRetryError)",
+    r"No matching distribution found for (?!torch|transformers|tokenizers)",
     r"Failed building wheel for|Could not build wheels for|can't find Rust compiler|metadata-generation-failed",
     r"PackagesNotFoundError|UnsatisfiableError|LibMambaUnsatisfiableError|ResolutionImpossible",
     r"externally-managed-environment|Microsoft Visual C\+\+ 14\.0 or greater is required",

@@ -31,7 +31,7 @@ https://docs.python.org/3/library/faulthandler.html
 
 from collections.abc import Iterator
 
-from fitune.doctor.log import Log, matches
+from fitune.doctor.log import Log, symptom
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
@@ -49,4 +49,10 @@ PATTERNS = (
 
 def read(log: Log) -> Iterator[Symptom]:
     """The program crashed below Python (segmentation fault), seen in a log."""
-    yield from matches(log, PATTERNS, confidence=0.86)
+    hits = log.find(*PATTERNS)
+    if hits:
+        # An abort after an uncaught C++ exception is the end of another story, which the log tells.
+        follows = log.has(
+            r"c10::\w*Error|DistBackendError|terminate called after throwing|device-side assert|out of memory"
+        )
+        yield symptom(hits, confidence=0.45 if follows else 0.86)

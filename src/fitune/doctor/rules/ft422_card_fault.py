@@ -38,6 +38,8 @@ from fitune.messages import _
 SEVERITY = "error"
 TOPIC = "cards"
 PATTERNS = (
+    r"NPU function error|PTA call acl api failed|hipErrorLaunchFailure|HSA_STATUS_ERROR"
+    r"|amdgpu: \[gfxhub\] page fault",
     r"uncorrectable ECC error",
     r"GPU (?:has fallen off the bus|is lost)|NVRM: Xid|Unable to determine the device handle",
     r"unspecified launch failure|the launch timed out and was terminated",

@@ -37,6 +37,9 @@ from fitune.values import Fix
 
 SEVERITY = "error"
 PATTERNS = (
+    r"Could not infer dtype of (?:NoneType|dict|str|\w*Encoding)"
+    r"|each element in list of batch should be of equal size|setting an array element with a sequence.*tensor",
+    r"batch must contain tensors, numpy arrays, numbers, dicts or lists",
     r"Unable to create tensor, you should probably activate truncation",
     r"expected sequence of length \d+ at dim \d+ \(got \d+\)",
     r"stack expects each tensor to be equal size",

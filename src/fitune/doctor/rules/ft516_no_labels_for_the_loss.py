@@ -35,6 +35,10 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 PATTERNS = (
+    r"forward\(\) got an unexpected keyword argument '(?!num_items)\w+'"
+    r"|forward\(\) missing \d+ required positional argument",
+    r"'NoneType' object has no attribute 'backward'|The batch received was empty, your model won't be able to train",
+    r"KeyError: 'loss'|unsupported operand type\(s\) for /=?: 'NoneType' and 'int'",
     r"The model did not return a loss from the inputs",
     r"No columns in the dataset match the model's forward method signature",
     r"You (?:have to|must) specify (?:either|exactly one of) input_ids"

@@ -33,6 +33,11 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 PATTERNS = (
+    r"Placeholder storage has not been allocated on MPS device|must be on the (?:current|same) device",
+    r"module must have its parameters and buffers on device|Expected object of device type"
+    r"|Tensor for argument #\d.* is on CPU",
+    r"Pointer argument \(at \d+\) cannot be accessed from Triton"
+    r"|should be the same or input should be a MKLDNN tensor|Expected a '?cuda'? device type for generator",
     r"Expected all tensors to be on the same device",
     r"Input type \(.*\) and weight type \(.*\) should be the same",
     r"found at least two devices",

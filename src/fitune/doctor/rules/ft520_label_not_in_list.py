@@ -27,7 +27,8 @@ CLUEbenchmark/CLUENER2020
 
 from collections.abc import Iterator
 
-from fitune.doctor.log import Log, matches
+from fitune.doctor.log import Log, matches, symptom
+from fitune.doctor.raised import find_raised, missing_key
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
@@ -42,4 +43,9 @@ PATTERNS = (
 
 def read(log: Log) -> Iterator[Symptom]:
     """The data has a label that the label list does not know, seen in a log."""
-    yield from matches(log, PATTERNS, confidence=0.94)
+    raised = find_raised(log)
+    kind = missing_key(raised) if raised else ""
+    if raised and kind == "label":
+        yield symptom([raised.hit], confidence=0.95 if raised.frames else 0.7)
+    elif not kind:
+        yield from matches(log, PATTERNS, confidence=0.92)

@@ -32,7 +32,10 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
-PATTERNS = (r"Attempting to unscale FP16 gradients",)
+PATTERNS = (
+    r"mat1 and mat2 must have the same dtype|expected m1 and m2 to have the same dtype",
+    r"Attempting to unscale FP16 gradients",
+)
 
 
 def read(log: Log) -> Iterator[Symptom]:

@@ -32,7 +32,10 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
-PATTERNS = (r"Expected to have finished reduction in the prior iteration",)
+PATTERNS = (
+    r"Expected to mark a variable ready only once|It is recommended to enable `?find_unused_parameters",
+    r"Expected to have finished reduction in the prior iteration",
+)
 
 
 def read(log: Log) -> Iterator[Symptom]:

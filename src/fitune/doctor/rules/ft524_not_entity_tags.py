@@ -32,7 +32,10 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "warning"
-PATTERNS = (r"seems not to be NE tag",)
+PATTERNS = (
+    r"Found input variables without list of list",
+    r"seems not to be NE tag",
+)
 
 
 def read(log: Log) -> Iterator[Symptom]:

@@ -36,6 +36,12 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 PATTERNS = (
+    r"Boolean value of Tensor with more than one value is ambiguous|Sizes of tensors must match except in dimension",
+    r"Expected size for first two dimensions of batch2|too many indices for tensor of dimension"
+    r"|Dimension out of range \(expected to be in range",
+    r"doesn't match the broadcast shape|shape of the mask .* does not match|number of dims don't match in permute",
+    r"Using a target size .* that is different to the input size|size mismatch, (?:m1|got input)"
+    r"|input\.size\(-1\) must be equal to input_size",
     r"Expected input batch_size \(\d+\) to match target batch_size \(\d+\)",
     r"mat1 and mat2 shapes cannot be multiplied",
     r"Target size \(.*\) must be (?:the )?same as input size",

@@ -35,23 +35,25 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 PATTERNS = (
+    r"pickle data was truncated|metadata\.get\(.format.\)|'NoneType' object has no attribute 'get'.*metadata",
     r"is not a valid JSON file",
     r"PytorchStreamReader failed",
     r"unexpected EOF, expected \d+ more bytes|the file might be corrupted",
     r"Error while deserializing header|(?:Safetensor|SafetensorRust)Error|HeaderTooLarge|InvalidHeader"
     r"|MetadataIncompleteBuffer",
-    r"EOFError: Ran out of input",
+    r"EOFError: Ran out of input|Consistency check failed: file should be of size",
     r"invalid load key, '(?!v')",
     r"not a ZIP archive|BadZipFile",
-    r"Consistency check failed: file should be of size",
     r"Unable to load weights from pytorch checkpoint file",
 )
+
+STATE_FILES = r"trainer_state\.json|trainer_callback\.py|in load_from_json|in _dict_from_json_file|in _get_config_dict"
 
 
 def read(log: Log) -> Iterator[Symptom]:
     """The readers' messages, and a state file that is not JSON."""
     hits = log.find(*PATTERNS)
     if not hits and log.has(r"JSONDecodeError"):
-        hits = log.find(r"trainer_state\.json")
+        hits = log.find(STATE_FILES)
     if hits:
         yield symptom(hits, confidence=0.93)

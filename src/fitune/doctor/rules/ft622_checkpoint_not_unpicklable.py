@@ -35,7 +35,10 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 SAFETY = "unsafe"
-PATTERNS = (r"Weights only load failed|WeightsUnpickler error|weights_only.*Unsupported (?:global|class|operand)",)
+PATTERNS = (
+    r"Can't get attribute '\w+' on <module '__main__'(?! \(built-in\))",
+    r"Weights only load failed|WeightsUnpickler error|weights_only.*Unsupported (?:global|class|operand)",
+)
 
 
 def read(log: Log) -> Iterator[Symptom]:

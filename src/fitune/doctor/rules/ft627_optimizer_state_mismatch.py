@@ -33,9 +33,13 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 SAFETY = "unsafe"
+IN_OPTIMIZER = r"torch[\\/]optim[\\/]\w+\.py|exp_avg\.(?:mul_|lerp_)|_foreach_(?:mul|lerp)_"
 PATTERNS = (r"parameter group that doesn'?t match the size of optimizer'?s group|different number of parameter groups",)
 
 
 def read(log: Log) -> Iterator[Symptom]:
     """The optimizer's state belongs to other parameters, seen in a log."""
     yield from matches(log, PATTERNS, confidence=0.97)
+    # The state of the old head meets the gradient of the new one.
+    if log.has(IN_OPTIMIZER):
+        yield from matches(log, (r"size of tensor a \(\d+\) must match the size of tensor b",), confidence=0.9)

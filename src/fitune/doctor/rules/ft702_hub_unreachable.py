@@ -32,6 +32,7 @@ import re
 from collections.abc import Iterator
 
 from fitune.doctor.log import Log, symptom
+from fitune.doctor.raised import went_on
 from fitune.doctor.symptom import Symptom
 from fitune.machine import Machine
 from fitune.messages import _
@@ -43,6 +44,12 @@ SAFETY = "safe"
 COMMAND = "export HF_ENDPOINT=https://hf-mirror.com"
 
 PATTERNS = (
+    r"50[0-9] Server Error[^\n]*(?:huggingface\.co|hf\.co)|CAS service error|ReqwestMiddleware"
+    r"|Error while (?:downloading|uploading) .*(?:hf|xet)",
+    r"ConnectionResetError\(1005[34]|\[WinError 1005[34]\]|\('Connection aborted\.'"
+    r"|urllib3\.exceptions\.ProtocolError|RemoteDisconnected|ConnectionRefusedError",
+    r"(?:ModelScope|modelscope)\S*.*(?:Max retries exceeded|timed out|ConnectionError)|URLError: <urlopen error"
+    r"|Errno 101\]|(?:\[Errno -[235]\]|\[Errno 11001\])",
     r"couldn'?t connect to '?https?://(?:huggingface\.co|hf-mirror)",
     (
         r"(?:huggingface\.co|cdn-lfs|hf\.co).*(?:Max retries exceeded|timed out|Read timed out"
@@ -74,7 +81,7 @@ def read(log: Log) -> Iterator[Symptom]:
     if not hits:
         return
     last = hits[-1].line.number
-    over = log.has(GOES_ON) and not log.in_last_traceback(last)
+    over = went_on(log, last) or (log.has(GOES_ON) and not log.in_last_traceback(last))
     yield symptom(hits, confidence=0.5 if over else 0.92, severity="note" if over else None)
 
 

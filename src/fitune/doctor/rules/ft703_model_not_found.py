@@ -36,6 +36,10 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 PATTERNS = (
+    r"Can't find a vocabulary file at path|modelscope\S*\.errors\.NotExistError"
+    r"|No such file or directory: '[^']*(?:config\.json|vocab\.txt|model\.safetensors|pytorch_model\.bin)'",
+    r"path should be string, bytes, os\.PathLike or integer, not NoneType|Repository [Nn]ot [Ff]ound"
+    r"|RevisionNotFoundError|TypeError: not a string",
     r"is not a local folder and is not a valid model identifier",
     r"does not appear to have (?:a file named|files named)",
     r"Error no file named",
@@ -47,7 +51,7 @@ PATTERNS = (
 )
 UNLESS = (
     r"couldn'?t connect to '?https?://",
-    r"Gated|gated repo",
+    r"GatedRepoError|access gated repo|access a gated repo",
 )
 
 

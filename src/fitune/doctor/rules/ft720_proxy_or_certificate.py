@@ -31,6 +31,7 @@ import re
 from collections.abc import Iterator
 
 from fitune.doctor.log import Log, symptom
+from fitune.doctor.raised import went_on
 from fitune.doctor.symptom import Symptom
 from fitune.machine import Machine
 from fitune.messages import _
@@ -38,6 +39,9 @@ from fitune.messages import _
 SEVERITY = "error"
 TOPIC = "network"
 PATTERNS = (
+    r"Unknown scheme for proxy URL|check_hostname requires server_hostname|ProxySchemeUnknown|InvalidProxyURL"
+    r"|InvalidSchema: Missing dependencies",
+    r"WRONG_VERSION_NUMBER|using SOCKS proxy, but the 'socksio' package",
     r"ProxyError|Cannot connect to proxy|Tunnel connection failed|Missing dependencies for SOCKS",
     r"CERTIFICATE_VERIFY_FAILED|certificate verify failed",
     r"SSLError|SSLEOFError|SSL: UNEXPECTED_EOF|EOF occurred in violation of protocol",
@@ -48,7 +52,9 @@ def read(log: Log) -> Iterator[Symptom]:
     """Proxy and certificate errors, unless the program got over them."""
     hits = [hit for hit in log.find(*PATTERNS) if not re.search(r"wandb|comet|mlflow", hit.line.text, re.IGNORECASE)]
     if hits:
-        over = log.has(r"'train_runtime'") and not log.in_last_traceback(hits[-1].line.number)
+        over = went_on(log, hits[-1].line.number) or (
+            log.has(r"'train_runtime'") and not log.in_last_traceback(hits[-1].line.number)
+        )
         yield symptom(hits, confidence=0.97, severity="note" if over else None)
 
 

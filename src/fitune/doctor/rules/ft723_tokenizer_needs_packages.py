@@ -35,6 +35,8 @@ SEVERITY = "error"
 SAFETY = "safe"
 COMMAND = "pip install sentencepiece protobuf"
 PATTERNS = (
+    r"Converting from SentencePiece and Tiktoken failed|`?(?:tiktoken|sentencepiece|blobfile)`? (?:is|are"
+    r"|library is|and .* are) required|You need to have sentencepiece",
     r"Couldn'?t instantiate the backend tokenizer",
     r"requires the (?:SentencePiece|protobuf|tiktoken|sacremoses) library",
     r"Tokenizer class \w+ does not exist or is not currently imported",

@@ -77,6 +77,17 @@ GONE = {"evaluate_during_training": "", "dispatch_batches": "", "split_batches":
 ALL = {*RENAMED, *SINCE_5, *GONE, "tokenizer", "use_auth_token"}
 
 
+MOVED = (
+    r"'\w*Trainer' object has no attribute '(?:tokenizer|use_amp|is_world_master|prediction_loop)'",
+    r"is not a valid (?:IntervalStrategy|SchedulerType|SaveStrategy|OptimizerNames|HubStrategy|EvaluationStrategy)",
+    r"unrecognized arguments: .*--(?:" + "|".join(sorted({*RENAMED, *SINCE_5, *GONE})) + r")\b",
+    r"(?:_batch_encode_plus|_encode_plus|_call_fast|__call__|from_pretrained)\(\) got an unexpected keyword argument",
+    r"compute_loss\(\) got an unexpected keyword argument|(?:training_step|_maybe_log_save_evaluate|log|evaluate"
+    r"|create_optimizer)\(\)"
+    r" (?:got an unexpected keyword argument|takes \d+ positional arguments? but \d+ were given)",
+)
+
+
 def read(log: Log) -> Iterator[Symptom]:
     """The TypeError; a deprecation warning is a note."""
     if launched := log.find(r"unrecognized arguments: (--local[-_]rank)"):
@@ -107,6 +118,8 @@ def read(log: Log) -> Iterator[Symptom]:
             else _("the argument {name} no longer exists", name=name)
         )
         yield symptom(own, confidence=0.97, title=title)
+    elif hits := log.find(*MOVED):
+        yield symptom(hits, confidence=0.93, title=_("an argument has another name or another value now"))
     elif warned := log.find(
         r"`?(?:evaluation_strategy|tokenizer|no_cuda|warmup_ratio|logging_dir|overwrite_output_dir"
         r"|per_gpu_\w+)`? is (?:now )?deprecated"

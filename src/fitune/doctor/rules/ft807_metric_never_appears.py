@@ -45,7 +45,8 @@ def read(log: Log) -> Iterator[Symptom]:
         log,
         (
             r"KeyError: ['\"]eval_\w+['\"]",
-            r"early stopping required metric_for_best_model, but did not find",
+            r"EarlyStoppingCallback requires metric_for_best_model"
+            r"|early stopping required metric_for_best_model, but did not find",
             (
                 r"metric_for_best_model.*(?:is )?not found in the evaluation metrics|The "
                 r"`metric_for_best_model` training argument is set to"

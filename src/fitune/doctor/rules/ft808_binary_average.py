@@ -43,7 +43,11 @@ def read(log: Log) -> Iterator[Symptom]:
     """scikit-learn's ValueError."""
     yield from matches(
         log,
-        (r"Target is multiclass(?:-multioutput)? but average='binary'", r"multiclass-multioutput is not supported"),
+        (
+            r"Target is multiclass(?:-multioutput)? but average='binary'",
+            r"multiclass-multioutput is not supported",
+            r"pos_label=\S+ is not a valid label",
+        ),
         confidence=0.98,
     )
 

@@ -36,9 +36,14 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 SAFETY = "safe"
 PATTERNS = (
+    r"Predictions and/or references don't match the expected format|'tuple' object has no attribute '(?:argmax"
+    r"|shape|predictions|ndim|cpu)'",
+    r"y_true and y_pred have different number of output|The requested array has an inhomogeneous shape"
+    r"|axis 2 is out of bounds for array",
     r"Classification metrics can't handle a mix of|(?:continuous|unknown"
     r"|multiclass-multioutput)(?:-multioutput)? (?:format )?is not supported",
-    r"Found input variables with inconsistent numbers of samples|y should be a 1d array, got an array of shape",
+    r"Found input variables with inconsistent numbers of samples: \[\d+, \d+\]"
+    r"|y should be a 1d array, got an array of shape",
 )
 
 

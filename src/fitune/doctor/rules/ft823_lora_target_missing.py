@@ -37,7 +37,8 @@ SEVERITY = "error"
 SAFETY = "safe"
 PATTERNS = (
     r"Target modules? .*not found in the base model"
-    r"|Please specify `?target_modules`? in|No modules were targeted for adaptation|target module .* is not supported",
+    r"|Please specify `?target_modules`? in|No modules were targeted for adaptation"
+    r"|target module .* is not supported",
 )
 
 

@@ -36,6 +36,8 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 SAFETY = "safe"
 PATTERNS = (
+    r"EarlyStoppingCallback requires (?:load_best_model_at_end|IntervalStrategy)",
+    r"but you didn't pass an `?eval_dataset`?|evaluation requires an eval_dataset",
     r"requires the saving steps to be a round multiple of the eval",
     r"load_best_model_at_end`? requires the (?:save and eval|saving)",
 )

@@ -36,6 +36,7 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 SAFETY = "safe"
 PATTERNS = (
+    r"Can't get attribute '\w+' on <module '__main__' \(built-in\)>",
     r"attempt has been made to start a new process before|freeze_support\(\)",
     r"Can't (?:pickle|get) local object|Can't get attribute '\w+' on <module '__mp?_?main__'",
     r"Can't pickle <function <lambda>|DataLoader worker .* exited unexpectedly.*__main__",

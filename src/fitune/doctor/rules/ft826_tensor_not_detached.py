@@ -36,6 +36,11 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 SAFETY = "safe"
 PATTERNS = (
+    r"modified by an inplace operation|support the deepcopy protocol"
+    r"|leaf Variable that requires grad (?:is being used in|has been used in) an? in-?place",
+    r"grad can be implicitly created only for scalar outputs"
+    r"|only one element tensors can be converted to Python scalars"
+    r"|Output 0 of \w+ is a view and is being modified inplace",
     r"Can't call numpy\(\) on Tensor that requires grad|can't convert \S+ device type tensor to numpy",
     r"Trying to backward through the graph a second time",
 )

@@ -32,6 +32,16 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.script import Script
 from fitune.doctor.symptom import Symptom
 
+# Methods and functions that newer versions of their libraries took away.
+GONE = (
+    r"'\w*(?:Tokenizer\w*|TokenizersBackend)' object has no attribute"
+    r" '(?:batch_encode_plus|encode_plus|max_len\w*|prepare_for_model|build_inputs_with_special_tokens"
+    r"|pad_to_max\w*)'",
+    r"'(?:DataFrame|Series)' object has no attribute '(?:append|ix|as_matrix|iteritems|get_value)'",
+    r"cannot import name '(?:BertAdam|WarmupLinearSchedule|warmup_linear|PYTORCH_PRETRAINED_BERT_CACHE)'",
+    r"cannot import name '\w+' from 'transformers\.(?:modeling_bert|tokenization_bert|configuration_bert)'"
+    r"|No module named 'transformers\.(?:modeling|tokenization|configuration)_(?:bert|roberta|albert|xlnet|auto)'",
+)
 SEVERITY = "error"
 SAFETY = "safe"
 
@@ -41,6 +51,7 @@ def read(log: Log) -> Iterator[Symptom]:
     yield from matches(
         log, (r"cannot import name '(?:AdamW|load_metric)'", r"has no attribute 'load_metric'"), confidence=0.97
     )
+    yield from matches(log, GONE, confidence=0.93)
 
 
 def check(script: Script) -> Iterator[Symptom]:
