@@ -54,7 +54,7 @@ def job_rules() -> dict[str, str]:
         "head": _("crf for entities"),
         "max_length": _("what the model takes, at most 512"),
         "epochs": _("entities: 6 below 2,000 rows, else 4; classification: 3 below 5,000 rows, else 2"),
-        "learning_rate": _("by the encoder's hidden size: 2e-4 up to 512, 3e-5 up to 768, 1e-5 above"),
+        "learning_rate": _("by hidden size: up to 512 2e-4 for entities, 1e-4 for classes; up to 768 3e-5; above 1e-5"),
         "head_learning_rate": _("20 times the encoder's, at least 1e-3"),
         "metric": _("f1 for entities and for several labels, accuracy for one label"),
     }
