@@ -12,7 +12,9 @@ def table(results: list[dict[str, Any]]) -> str:
     head = (
         "# Where trainings go wrong: the stock Trainer beside fitune\n\n"
         "Made by `benchmarks/robustness.py`; what is measured and how stands there. Small BERTs on a CPU, seed 0. "
-        "Each row states what was seen, on one machine; later versions may do better.\n"
+        "Each row states what was seen, on one machine; later versions may do better.\n\n"
+        "Repeat: `python benchmarks/robustness.py --json now.json --kills 6`, then "
+        "`python benchmarks/robustness.py --table benchmarks/robustness.md now.json`.\n"
     )
     return head + "".join(_section(result) for result in results)
 
