@@ -39,11 +39,19 @@ def to_finding(rule: Rule, seen: Symptom) -> Finding:
 
 
 def rank(pairs: Iterable[tuple[Rule, Symptom]], log: Log | None = None) -> tuple[Finding, ...]:
-    """Findings, the likeliest cause first: severity, confidence (more in the exception the program died of), line."""
+    """Findings, the likeliest cause first.
+
+    By severity, cause before consequence, confidence (more in the exception the program died of), line.
+    """
+
+    pairs = list(pairs)
+    codes = {rule.code for rule, _seen in pairs}
 
     def key(pair: tuple[Rule, Symptom]) -> tuple[float, ...]:
         rule, seen = pair
+        # What follows from another finding comes after it, however loud it is.
+        consequence = bool(codes & getattr(rule.module, "FOLLOWS", set[str]()))
         fatal = 0.2 if log is not None and any(map(log.in_last_traceback, (seen.line, *seen.lines))) else 0.0
-        return (_ORDER[seen.severity or rule.severity], -(seen.confidence + fatal), seen.line)
+        return (_ORDER[seen.severity or rule.severity], consequence, -(seen.confidence + fatal), seen.line)
 
     return tuple(to_finding(rule, seen) for rule, seen in sorted(pairs, key=key))

@@ -26,7 +26,8 @@ _MESSAGE = (
     r"|(?<!MPSOut)(?<!Driver)OutOfMemoryError|Out of memory error on GPU \d+|cuda runtime error \(2\)"
     r"|error=2 : out of memory"
     r"|ran out of memory trying to allocate|ResourceExhaustedError.*(?:OOM when allocating|failed to allocate memory)"
-    r"|OOM when allocating tensor"
+    r"|OOM when allocating tensor|No executable batch size found, reached zero"
+    r"|reserved by PyTorch but unallocated|reserved in total by PyTorch"
 )
 RESUMED = (
     r"Continuing training from|arguments do not match the ones in|Resuming (?:training )?from|从检查点",

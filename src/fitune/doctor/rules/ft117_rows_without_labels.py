@@ -25,4 +25,17 @@ Safe.
 fitune: data/checking
 """
 
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+
 SEVERITY = "note"
+PATTERNS = (
+    r"cannot convert float NaN to integer|IntCastingNaNError|Cannot convert non-finite values|Input y contains NaN",
+)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """An empty cell where a class number is wanted, seen in a log."""
+    yield from matches(log, PATTERNS, confidence=0.9, severity="error")

@@ -31,6 +31,8 @@ from collections.abc import Iterator
 
 from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
+from fitune.messages import _
+from fitune.values import Fix
 
 SEVERITY = "error"
 SAFETY = "safe"
@@ -45,3 +47,7 @@ PATTERNS = (
 def read(log: Log) -> Iterator[Symptom]:
     """The file is not in the encoding it was read with, seen in a log."""
     yield from matches(log, PATTERNS, confidence=0.95)
+    text = _("clean it once: text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')")
+    title = _("The text holds half of an emoji (a lone surrogate)")
+    fix = Fix(safety="display", text=text)
+    yield from matches(log, (r"surrogates not allowed",), confidence=0.96, title=title, fixes=(fix,))

@@ -39,6 +39,8 @@ SEVERITY = "error"
 SAFETY = "safe"
 COMMAND = "fitune check FILE"
 PATTERNS = (
+    r"Worksheet named .* not found|Excel file format cannot be determined|not an? (?:valid )?xlsx file|Trailing data",
+    r"ValueError: Expected object or value|JSON parse error|lines=True.*only",
     r"JSONDecodeError: (?:Expecting|Extra data|Unterminated|Invalid|Unexpected(?! UTF-8 BOM))",
     r"Error tokenizing data\. C error",
     r"DatasetGenerationError|DatasetGenerationCastError|pyarrow\.lib\.Arrow(?:Invalid|TypeError)|Couldn't cast",

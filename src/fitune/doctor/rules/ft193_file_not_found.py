@@ -33,7 +33,9 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
+FOLLOWS = {"FT703"}
 PATTERNS = (
+    r"\[Errno 36\] File name too long|\[WinError 206\]",
     r"NotADirectoryError|IsADirectoryError|EmptyDatasetError|The directory at \S+ doesn't contain any data files"
     r"|\[Errno 22\] Invalid argument: '[A-Za-z]:",
     r"FileNotFoundError: \[(?:Errno 2|WinError [23])\]",

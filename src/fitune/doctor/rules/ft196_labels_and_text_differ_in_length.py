@@ -43,7 +43,7 @@ def read(log: Log) -> Iterator[Symptom]:
     hits = log.find(
         r"assert len\(.+\) == (?:len\(|\w)",
         r"inconsistent numbers of samples|All arrays must be of the same length|len\(labels?\w*\) != len",
-        r"AssertionError: .*(?:length|长度)",
+        r"AssertionError: .*(?:length|长度)|zip\(\) argument \d is (?:shorter|longer)",
     )
     if hits and log.has(r"AssertionError|ValueError|长度"):
         yield symptom(hits, confidence=0.85)

@@ -40,6 +40,7 @@ COMMAND = "fitune check FILE"
 CRASH = (
     r"(?:expanded size of the tensor|size of tensor a) \((\d+)\) must match the "
     r"(?:existing size|size of tensor b) \((?:512|514|1024|1026|2048|4096|4098|8192)\)"
+    r"|[Ss]equence length \(?\d+\)? (?:exceeds|is longer than|cannot exceed).{0,40}(?:max|position)"
     r"|size of tensor a \((?:512|514)\) must match|indices\[[\d, ]*\] = \d+ is not in \[0, (?:512|514|1024)\)"
 )
 

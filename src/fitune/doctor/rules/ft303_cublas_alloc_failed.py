@@ -33,6 +33,7 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
+FOLLOWS = {"FT531", "FT532", "FT533", "FT291"}
 PATTERNS = (r"CUBLAS_STATUS_ALLOC_FAILED",)
 
 

@@ -38,7 +38,8 @@ SURE = (
     r"low on resource: memory|oom[-_]kill(?:er|ed)?\b(?! enabled|=0)|OOM Killed"
     r"|Out of memory: Killed process|OOMKilled",
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returned non-zero exit status|退出码|返回码|rc)\s*[:=]?\s*137\b",
-    r"exitcode\s*:\s*-9|Signal 9 \(SIGKILL\)|SIGKILL",
+    r"exitcode\s*:\s*-9|return code = -9|Signal 9 \(SIGKILL\)|\bSIGKILL\b",
+    r"Exceeded (?:job|step) memory limit|job killed: \w*mem \S+ exceeded|TERM_MEMLIMIT|memory cgroup out of memory",
 )
 LIKELY = (
     r"^\s*(?:\S+: line \d+:\s+)?(?:\[?\d+\]?\s*[+-]?\s*)?Killed\s*(?:python|nohup|torchrun|$)|^\s*已杀死",

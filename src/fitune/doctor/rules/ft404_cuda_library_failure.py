@@ -35,6 +35,7 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
+FOLLOWS = {"FT531", "FT532", "FT533", "FT291", "FT301", "FT402"}
 COMMAND = "env -u LD_LIBRARY_PATH fitune train job.toml"
 PATTERNS = (
     r"cuDNN Frontend error|(?:CUSPARSE|CUSOLVER|CUFFT)_(?:STATUS_)?(?!SUCCESS|ALLOC_FAILED)[A-Z]{4}\w+"

@@ -41,6 +41,12 @@ TOPIC = "packages"
 SAFETY = "safe"
 COMMAND = 'pip install -U "transformers>=4.57,<6" accelerate tokenizers huggingface-hub'
 PATTERNS = (
+    r"compiled with different CUDA major versions|size changed, may indicate binary incompatibility"
+    r"|_batch_setitems\(\) takes",
+    r"dataset cached in a LocalFileSystem|Invalid pattern: '\*\*' can only",
+    r"cannot import name '\w+' from '(?:typing_extensions|inspect|collections|importlib_metadata|packaging|fsspec"
+    r"|pyarrow|scipy|sklearn|multiprocess|dill|filelock|requests|urllib3|jinja2|triton|torchvision|evaluate"
+    r"|sentence_transformers)",
     r"is required for a normal functioning of this module, but found",
     r"cannot import name '(?!AdamW|load_metric)\w+' from '(?:transformers|huggingface_hub|tokenizers"
     r"|accelerate|datasets|numpy|torch|peft|safetensors|pydantic)",

@@ -37,6 +37,7 @@ from fitune.messages import _
 from fitune.values import Fix
 
 SEVERITY = "error"
+FOLLOWS = {"FT402", "FT403", "FT408", "FT419"}
 TOPIC = "driver"
 PATTERNS = (
     r"nvidia-container-cli: initialization error|libcuda\.so\.1: cannot open"

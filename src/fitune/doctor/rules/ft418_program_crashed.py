@@ -35,6 +35,7 @@ from fitune.doctor.log import Log, symptom
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
+FOLLOWS = {"FT406", "FT409", "FT410", "FT533", "FT531", "FT532"}
 SAFETY = "safe"
 PATTERNS = (
     r"Segmentation fault\s*(?:\(|$)|(?:^|\d )\s*Segmentation fault\b|段错误\s*(?:\(|（|$)"

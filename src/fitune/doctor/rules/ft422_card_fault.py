@@ -36,6 +36,7 @@ from fitune.machine import Machine
 from fitune.messages import _
 
 SEVERITY = "error"
+FOLLOWS = {"FT531", "FT532"}
 TOPIC = "cards"
 PATTERNS = (
     r"NPU function error|PTA call acl api failed|hipErrorLaunchFailure|HSA_STATUS_ERROR"

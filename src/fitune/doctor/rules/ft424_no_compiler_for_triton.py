@@ -34,6 +34,8 @@ SEVERITY = "error"
 SAFETY = "safe"
 SETTINGS = {"compile": False}
 PATTERNS = (
+    r"libcuda\.so cannot found|libcuda_dirs|PassManager::run failed|Cannot find (?:a working )?ptxas"
+    r"|BackendCompilerFailed",
     r"Cannot find a working triton installation|TritonMissing",
     r"Failed to find C compiler|triton is not available|No module named 'triton'(?!\.)",
 )

@@ -32,7 +32,10 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
-PATTERNS = (r"element 0 of tensors does not require grad|optimizer got an empty parameter list",)
+PATTERNS = (
+    r"No inf checks were recorded for this optimizer",
+    r"element 0 of tensors does not require grad|optimizer got an empty parameter list",
+)
 
 
 def read(log: Log) -> Iterator[Symptom]:

@@ -32,12 +32,14 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "warning"
-PATTERNS = (
+PATTERNS = (r"seems not to be NE tag",)
+CRASH = (
+    r"Invalid token is found: |'int' object has no attribute 'startswith'",
     r"Found input variables without list of list",
-    r"seems not to be NE tag",
 )
 
 
 def read(log: Log) -> Iterator[Symptom]:
     """The metric sees labels that are not entity tags, seen in a log."""
     yield from matches(log, PATTERNS, confidence=0.9)
+    yield from matches(log, CRASH, confidence=0.93, severity="error")

@@ -35,6 +35,7 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 PATTERNS = (
+    r"Tried to access index \d+ out of table|index out of range: ",
     r"index out of range in self",
     r"srcIndex < srcSelectDimSize|vectorized_gather_kernel|ind >= ?0 && ind < ind_dim_size"
     r"|`?idx_dim >= 0 && idx_dim < index_size|-sizes\[i\] <= index && index < sizes\[i\]",

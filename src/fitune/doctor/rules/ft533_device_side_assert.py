@@ -33,6 +33,7 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
+FOLLOWS = {"FT531", "FT532", "FT291"}
 SAFETY = "safe"
 COMMAND = "CUDA_LAUNCH_BLOCKING=1 python train.py"
 PATTERNS = (r"device-side assert triggered",)

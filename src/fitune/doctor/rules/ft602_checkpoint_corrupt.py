@@ -34,6 +34,7 @@ from fitune.doctor.log import Log, symptom
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
+FOLLOWS = {"FT601", "FT624"}
 PATTERNS = (
     r"pickle data was truncated|metadata\.get\(.format.\)|'NoneType' object has no attribute 'get'.*metadata",
     r"is not a valid JSON file",

@@ -25,4 +25,17 @@ Unsafe: never with a live process.
 fitune: checkpoint/lock
 """
 
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+from fitune.messages import _
+
 SEVERITY = "error"
+PATTERNS = (r"filelock\S*\.Timeout|file lock '[^']+' could not be acquired",)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """A lock that another process holds, or a dead one left behind, seen in a log."""
+    title = _("Another process holds the lock of a file")
+    yield from matches(log, PATTERNS, confidence=0.93, title=title)

@@ -38,6 +38,7 @@ SEVERITY = "error"
 TOPIC = "disk"
 SAFETY = "safe"
 PATTERNS = (
+    r"\[WinError 1314\]|\(os error 13\)",
     r"PermissionError: |\[Errno 13\]|(?:^\s*|: |\] )(?:权限不够|权限被拒绝)",
     r"Read-only file system|\[Errno 30\]",
     r"\[WinError (?:5|32)\]|(?:^\s*|: |\] )(?:拒绝访问|Access is denied)",

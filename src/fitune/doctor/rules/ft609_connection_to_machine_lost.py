@@ -34,6 +34,7 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
+FOLLOWS = {"FT610"}
 SAFETY = "safe"
 PATTERNS = (
     r"^\s*(?:Hangup|挂起|挂断)\s*$|\bSIGHUP\b|Signal 1 \(SIGHUP\)",

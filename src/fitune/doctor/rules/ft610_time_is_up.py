@@ -34,6 +34,8 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 SAFETY = "safe"
 PATTERNS = (
+    r"Runtime disconnected|disconnected due to inactivity|reaching its maximum duration|Exceeded Allowed Compute",
+    r"exceeded execution time limit|got signal: 15|Received Signals\.SIGTERM",
     r"DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE)|CANCELLED AT .* DUE TO",
     r"walltime \d*\s*exceeded|exceeded (?:its )?(?:walltime|time limit|deadline)"
     r"|walltime .* exceeded limit|DeadlineExceeded",

@@ -44,6 +44,8 @@ SAFETY = "safe"
 COMMAND = "export HF_ENDPOINT=https://hf-mirror.com"
 
 PATTERNS = (
+    r"unable to resolve host address|Could not resolve host|Failed to connect to (?:huggingface|hf-mirror"
+    r"|www\.modelscope|modelscope)|unable to access 'https?://(?:huggingface|hf-mirror)",
     r"50[0-9] Server Error[^\n]*(?:huggingface\.co|hf\.co)|CAS service error|ReqwestMiddleware"
     r"|Error while (?:downloading|uploading) .*(?:hf|xet)",
     r"ConnectionResetError\(1005[34]|\[WinError 1005[34]\]|\('Connection aborted\.'"

@@ -39,6 +39,7 @@ from fitune.messages import _
 SEVERITY = "error"
 TOPIC = "network"
 PATTERNS = (
+    r"unable to access 'https?://(?:huggingface|hf-mirror|github|www\.modelscope)\S*: .*(?:SSL|TLS|proxy|gnutls)",
     r"Unknown scheme for proxy URL|check_hostname requires server_hostname|ProxySchemeUnknown|InvalidProxyURL"
     r"|InvalidSchema: Missing dependencies",
     r"WRONG_VERSION_NUMBER|using SOCKS proxy, but the 'socksio' package",

@@ -37,7 +37,7 @@ PATTERNS = (
     r"GatedRepoError|Cannot access gated repo|Access to model \S+ is restricted"
     r"|You are trying to access a gated repo",
     r"403 Forbidden: |You don't have the rights|403 Client Error: Forbidden for url: https://huggingface",
-    r"Invalid (?:user )?(?:token|credentials in Authorization header)|Token is required"
+    r"Invalid (?:user )?(?:token(?! is found)|credentials in Authorization header)|Token is required"
     r"|User Access Token .* (?:expired|invalid)",
 )
 

@@ -54,6 +54,8 @@ def read(log: Log) -> Iterator[Symptom]:
         ),
         confidence=0.96,
     )
+    if log.has(r"check_metric_value|best_metric|metric_to_check|metric_for_best"):
+        yield from matches(log, (r"not supported between instances of '\w+' and 'NoneType'",), confidence=0.9)
 
 
 def returned_keys(script: Script) -> set[str] | None:
