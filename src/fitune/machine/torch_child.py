@@ -10,8 +10,12 @@ from fitune.machine.values import TorchBuild
 
 _MARK = "fitune-answer:"
 
+# The child lives for one answer: collecting garbage while it imports, and tearing modules down at its end, are a third
+# of its time. transformers' own __init__ reads every model file, which takes longer than all that is asked of it here
+# (are its requirements met, can its compiled parts be loaded): it is run only where those parts raise.
 _ASK = f"""
-import json, sys, warnings
+import gc, json, os, sys, warnings
+gc.disable()
 def told(name, answer):
     print("{_MARK}" + json.dumps([name, answer]), flush=True)
 with warnings.catch_warnings(record=True) as caught:
@@ -30,13 +34,28 @@ told("torch", {{
     "cudnn": torch.backends.cudnn.version() if torch.version.cuda else None,
     "warning": " ".join(w for w in words if "cuda" in w.lower() or "nvidia" in w.lower())[:600],
 }})
+def parts_of_transformers():
+    import importlib.metadata, importlib.util
+    spec = importlib.util.find_spec("transformers")
+    if spec is None:
+        return
+    sys.modules["transformers"] = shell = importlib.util.module_from_spec(spec)
+    shell.__version__ = importlib.metadata.version("transformers")
+    import tokenizers, safetensors, transformers.dependency_versions_check, transformers.utils
 try:
-    import transformers
+    try:
+        parts_of_transformers()
+    except Exception:
+        for name in [name for name in sys.modules if name.split(".")[0] == "transformers"]:
+            del sys.modules[name]
+        import transformers
     told("transformers", "")
 except ModuleNotFoundError as error:
     told("transformers", "" if error.name == "transformers" else f"{{type(error).__name__}}: {{error}}")
 except Exception as error:
     told("transformers", f"{{type(error).__name__}}: {{error}}"[:600])
+sys.stderr.flush()
+os._exit(0)
 """
 
 
