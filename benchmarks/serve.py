@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import datetime
+import json
 import platform
 import socket
 import statistics
@@ -85,6 +86,21 @@ class Load:
         return 1000 * statistics.quantiles(self.seconds, n=1000)[round(share * 1000) - 1]
 
 
+def pipeline_rate(run: str, texts: list[str], seconds: float) -> float:
+    """Texts a second of a plain ``transformers.pipeline``, one text a call, without any server around it."""
+    from transformers import pipeline
+
+    folder = Path(run) / "model" if (Path(run) / "model").is_dir() else Path(run)
+    task = json.loads((folder / "fitune.json").read_text(encoding="utf-8"))["task"]
+    ask = pipeline("ner" if task == "ner" else "text-classification", str(folder))
+    ask(texts[0])
+    started, done = time.monotonic(), 0
+    while time.monotonic() - started < seconds:
+        ask(texts[done % len(texts)])
+        done += 1
+    return done / (time.monotonic() - started)
+
+
 def bare(prediction: dict) -> object:
     """Without scores, which depend on the batch's shape in the last bits."""
     return [(e["start"], e["end"], e["label"]) for e in prediction.get("entities", [])] or prediction.get("labels")
@@ -117,6 +133,7 @@ def main() -> None:
     finally:
         server.terminate()
         server.wait(90)
+    stock = pipeline_rate(a.run, texts, a.seconds / 4)
     expected = Predictor(a.run, engine=a.engine)
     seen = list(many.answers)
     differing = sum(
@@ -143,7 +160,8 @@ def main() -> None:
         )
     lines += [
         "",
-        f"- Throughput together / one at a time: **{all_ / one:.2f} x**.",
+        f"- Throughput together / one at a time: **{all_ / one:.2f} x**; a plain `pipeline` without a server, one text "
+        f"a call: {stock:.1f} texts/s, together / pipeline: **{all_ / stock:.2f} x**.",
         f"- Answers that differ from `Predictor`'s: {differing} of {len(seen)} texts; answers that changed from one "
         f"request to the next: {many.differing}.",
         f"- Memory of the server over another {sum(rest.statuses.values())} requests: {grown / 2**20:+.1f} MiB "

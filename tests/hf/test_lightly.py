@@ -45,3 +45,23 @@ def test_freed_memory_stays_unless_the_user_set_limits():
         pytest.skip("not glibc")
     assert int(faults) < 2048
     assert run(MALLOC_TRIM_THRESHOLD_="131072").stdout.split()[0] == "False"
+
+
+def test_kept_memory_can_be_given_back():
+    code = (
+        "import psutil, torch; from fitune.hf import give_memory_back, keep_memory\n"
+        "torch.set_num_threads(1); done = keep_memory()\n"
+        "size = psutil.Process().memory_info\n"
+        "start = size().rss\n"
+        # Blocks below the largest kept one, and a small block above them that keeps the heap's end in place.
+        "blocks = [torch.ones(1 << 20) for _block in range(25)]; small = bytearray(1000); del blocks\n"
+        "kept = size().rss - start; told = give_memory_back(); left = size().rss - start\n"
+        "print(done and told, kept >> 20, left >> 20)"
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    told, kept, left = done.stdout.split()
+    if told == "False":
+        pytest.skip("not glibc")
+    assert int(kept) > 80
+    assert int(left) < 20

@@ -25,6 +25,7 @@ _FILE_OF = {
     "KNOWN": "known",
     "KnownModel": "known",
     "KeptEncoder": "keeping",
+    "give_memory_back": "lightly",
     "keep_memory": "lightly",
     "keep_tokens": "keeping",
     "without_extras": "lightly",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from fitune.hf.knobs import parameter_groups as parameter_groups
     from fitune.hf.known import KNOWN as KNOWN
     from fitune.hf.known import KnownModel as KnownModel
+    from fitune.hf.lightly import give_memory_back as give_memory_back
     from fitune.hf.lightly import keep_memory as keep_memory
     from fitune.hf.lightly import without_extras as without_extras
     from fitune.hf.listing import ListedModel as ListedModel

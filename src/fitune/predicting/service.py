@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
+from time import monotonic
 from typing import Annotated, Any, Protocol
 
 from fastapi import Body, FastAPI, HTTPException, Request, Response
@@ -15,12 +16,17 @@ from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from fitune.hf import give_memory_back
 from fitune.predicting.batching import Batcher, Closing, Item, QueueFull
 from fitune.predicting.guards import BodyGuard, SecurityHeaders, TokenGuard
 from fitune.values import Prediction
 from fitune.values.base import Value
 
 __all__ = ["Limits", "create_app"]
+
+
+MEMORY_SECONDS = 2.0
+"""How often free memory goes back to the system: seldom enough to cost nothing, often enough to stay flat."""
 
 
 class Servable(Protocol):
@@ -179,9 +185,16 @@ def create_app(predictor: Servable, *, limits: Limits | None = None, token: str 
     """
     limits = limits or Limits()
 
+    memory_returned = monotonic()
+
     def predict(items: Sequence[Item]) -> list[Prediction]:
+        nonlocal memory_returned
         pairs = [item.text_pair for item in items]
-        return predictor([item.text for item in items], pairs if any(p is not None for p in pairs) else None)
+        found = predictor([item.text for item in items], pairs if any(p is not None for p in pairs) else None)
+        if monotonic() - memory_returned > MEMORY_SECONDS:
+            give_memory_back()
+            memory_returned = monotonic()
+        return found
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
