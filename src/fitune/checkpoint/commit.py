@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fitune.checkpoint.disk import not_saved
-from fitune.messages import _
+from fitune.messages import _, system_reason
 
 MANIFEST = "manifest.json"
 ASIDE = ".writing-"
@@ -92,7 +92,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     try:
         raw = (directory / MANIFEST).read_bytes()
     except OSError as error:
-        raise Damaged(_("{file}: {error}", file=MANIFEST, error=error.strerror or error)) from error
+        raise Damaged(_("{file}: {error}", file=MANIFEST, error=system_reason(error))) from error
     text, separator, seal = raw.rstrip(b"\n").rpartition(b"\n")
     if not separator or hashlib.sha256(text).hexdigest().encode() != seal:
         raise Damaged(_("{file} does not match its hash", file=MANIFEST))

@@ -8,7 +8,7 @@ import re
 import shutil
 from pathlib import Path
 
-from fitune.messages import _
+from fitune.messages import _, system_reason
 from fitune.values import Refusal
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -53,10 +53,12 @@ def not_saved(what: str, directory: Path, error: OSError) -> NotSaved:
             step = _("Make room on this disk; what was saved before is intact.")
         return NotSaved(found, where=where, next_step=step, code="FT601", full=True)
     if error.errno in _CLOSED:
-        found = _("{what} was not saved: the directory is not writable ({error})", what=what, error=error.strerror)
+        found = _(
+            "{what} was not saved: the directory is not writable ({error})", what=what, error=system_reason(error)
+        )
         step = _("Give a directory that you may write to with --out.")
         return NotSaved(found, where=where, next_step=step, code="FT605", full=False)
-    found = _("{what} was not saved: {error}", what=what, error=error.strerror or error)
+    found = _("{what} was not saved: {error}", what=what, error=system_reason(error))
     step = _("Check the disk; what was saved before is intact.")
     return NotSaved(found, where=where, next_step=step, code="FT607", full=False)
 
