@@ -2,6 +2,8 @@
 
     python benchmarks/serve.py RUN TEXTS.txt [--seconds 60] [--requests 20000] [--engine onnx] [--out FILE]
 
+The clients are httpx's, which compare every answer; where ``wrk`` (Debian package) is installed it asks as well.
+
 TEXTS.txt holds one text a line, of mixed lengths. Server and clients share this machine's cores, so texts per second
 are lower than a client elsewhere would see; the two ways of asking are compared in the same run.
 """
@@ -13,10 +15,12 @@ import asyncio
 import datetime
 import json
 import platform
+import shutil
 import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from itertools import cycle, islice
@@ -47,6 +51,34 @@ def start_server(run: str, port: int, engine: str | None) -> subprocess.Popen[by
         if server.poll() is not None:
             break
     raise SystemExit("the server did not start")
+
+
+WRK_SCRIPT = """
+local bodies = {%s}
+local next_body = 0
+wrk.method, wrk.headers["Content-Type"] = "POST", "application/json"
+request = function()
+  next_body = next_body %% #bodies + 1
+  return wrk.format(nil, "/predict", nil, bodies[next_body])
+end
+done = function(summary, latency)
+  local e = summary.errors
+  print(string.format('JSON{"requests": %%d, "seconds": %%f, "p50": %%f, "p95": %%f, "p99": %%f, "errors": %%d}',
+    summary.requests, summary.duration / 1e6, latency:percentile(50) / 1e3, latency:percentile(95) / 1e3,
+    latency:percentile(99) / 1e3, e.connect + e.read + e.write + e.status + e.timeout))
+end
+"""
+
+
+def wrk(address: str, texts: list[str], clients: int, seconds: float) -> dict[str, float]:
+    """The same load by ``wrk``, a client in C that leaves the cores to the server; milliseconds; not-2xx are errors."""
+    bodies = ", ".join(f"[==[{json.dumps({'text': text}, ensure_ascii=False)}]==]" for text in texts)
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "load.lua"
+        script.write_text(WRK_SCRIPT % bodies, encoding="utf-8")
+        command = ["wrk", "-t1", f"-c{clients}", f"-d{seconds:.0f}s", "--timeout", "60s", "-s", str(script), address]
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return json.loads(told.partition("JSON")[2].splitlines()[0])
 
 
 class Load:
@@ -125,6 +157,7 @@ def main() -> None:
         alone_seconds = asyncio.run(alone.run(seconds=a.seconds / 2))
         many = Load(address, texts, a.clients)
         many_seconds = asyncio.run(many.run(seconds=a.seconds))
+        by_wrk = {n: wrk(address, texts, n, a.seconds) for n in (1, a.clients)} if shutil.which("wrk") else {}
         process = psutil.Process(server.pid)
         rest = Load(address, texts, a.clients)
         before = process.memory_info().rss
@@ -158,8 +191,17 @@ def main() -> None:
         lines.append(
             f"| {name} | {load.clients} | {len(load.seconds)} | {rate:.1f} | {figures} | {dict(load.statuses)} |"
         )
+    for n, told in by_wrk.items():
+        figures = " | ".join(f"{told[p]:.0f}" for p in ("p50", "p95", "p99"))
+        errors = f"{told['errors']} other than 2xx" if told["errors"] else "all 2xx"
+        rate = told["requests"] / told["seconds"]
+        lines.append(f"| asked by wrk | {n} | {told['requests']} | {rate:.1f} | {figures} | {errors} |")
+    if by_wrk:
+        ratio = by_wrk[a.clients]["requests"] / by_wrk[a.clients]["seconds"]
+        ratio /= by_wrk[1]["requests"] / by_wrk[1]["seconds"]
+        lines += ["", f"- Throughput together / one at a time, asked by wrk: **{ratio:.2f} x**."]
     lines += [
-        "",
+        *([] if by_wrk else [""]),
         f"- Throughput together / one at a time: **{all_ / one:.2f} x**; a plain `pipeline` without a server, one text "
         f"a call: {stock:.1f} texts/s, together / pipeline: **{all_ / stock:.2f} x**.",
         f"- Answers that differ from `Predictor`'s: {differing} of {len(seen)} texts; answers that changed from one "
