@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from fitune.doctor import diagnose_log
+from fitune.doctor.needles import needles
 
 from .corpus import SPOILS, cases, spoiled
 
@@ -93,3 +94,24 @@ def test_nothing_recognised_is_said_plainly_and_what_to_send_is_masked():
     assert "wanglei" not in diagnosis.to_send
     assert "hf_abcd" not in diagnosis.to_send
     assert "SomethingNobodyKnows" in diagnosis.to_send
+
+
+def test_looking_for_words_first_changes_no_finding(monkeypatch):
+    some = cases()[::12]
+    quick = [[f.code for f in diagnose_log(case.text).findings] for case in some]
+    monkeypatch.setattr("fitune.doctor.log.may_match", lambda pattern, text: True)
+    assert [[f.code for f in diagnose_log(case.text).findings] for case in some] == quick
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        (r"CUDA out of memory", {"cuda out of memory"}),
+        (r"(?:gpu|npu) ran \d+ \w+ out", {" ran "}),
+        (r"^\s*Killed\s*$|SIGKILL", {"killed", "sigkill"}),
+        (r"\d+|abc", None),
+        (r"(?:abcd)?ef", None),
+    ],
+)
+def test_the_words_that_a_pattern_needs(pattern, words):
+    assert needles(pattern) == words

@@ -204,3 +204,25 @@ def test_broken_python_is_refused_with_its_line():
 def test_a_script_is_never_run(tmp_path):
     diagnose_script(f"open({str(tmp_path / 'made')!r}, 'w')\n")
     assert not (tmp_path / "made").exists()
+
+
+def mistakes():
+    text = (Path(__file__).parent / "scripts" / "mistakes.txt").read_text(encoding="utf-8")
+    for block in text.split("=== ")[1:]:
+        head, script = block.split("\n", 1)
+        name, code, line = head.split(" | ", 2)
+        yield pytest.param(script, code, line, id=name)
+
+
+@pytest.mark.parametrize(("script", "code", "line"), mistakes())
+def test_a_mistake_is_found_at_its_line_and_the_mended_copy_is_free_of_it(script, code, line, tmp_path):
+    row = '{"text": "浙商银行企业信贷部叶老桂博士", "label": {"name": {"叶老桂": [[9, 11]]}}}\n'
+    for name in ("train.json", "dev.json"):
+        (tmp_path / name).write_text(row * 8, encoding="utf-8")
+    found = diagnose_script(script, "t.py", folder=tmp_path)
+    assert any(f.code == code and line in f.evidence[0] for f in found.findings), found.findings
+    assert {f.code for f in found.findings if f.severity != "note"} <= {code}
+    if found.mended is not None:
+        again = diagnose_script(found.mended, "t.py", folder=tmp_path)
+        assert all(f.code != code for f in again.findings)
+        assert again.mended is None

@@ -12,6 +12,7 @@ from functools import cache, cached_property
 from itertools import pairwise
 from typing import cast
 
+from fitune.doctor.needles import may_match
 from fitune.doctor.symptom import Severity, Symptom
 from fitune.machine import mask_secrets
 from fitune.values import Fix
@@ -149,6 +150,7 @@ class Log:
                     rank, part = next(int(group) for group in found.groups() if group), part[found.end() :]
                 lines.append(Line(number, _without_prefixes(part), rank))
         self.lines = tuple(lines)
+        self._found: dict[tuple[tuple[str, ...], int], list[Hit]] = {}
 
     def evidence(self, line: Line, limit: int = 400) -> str:
         """``file:line: text``, secrets masked."""
@@ -157,16 +159,31 @@ class Log:
 
     def find(self, *patterns: str, flags: int = re.IGNORECASE) -> list[Hit]:
         """All lines in which a pattern is found; where there is none, also across a line wrapped by a console."""
-        compiled = [_compile(pattern, flags) for pattern in patterns]
+        key = (patterns, flags)
+        if key not in self._found:
+            self._found[key] = self._find(patterns, flags)
+        return list(self._found[key])
+
+    def _find(self, patterns: tuple[str, ...], flags: int) -> list[Hit]:
+        compiled = [_compile(pattern, flags) for pattern in patterns if may_match(pattern, self._lower)]
         found = _first_matches(compiled, self._joined, self._starts)
         if found:
             return [Hit(self.lines[i], match, self.evidence(self.lines[i])) for i, match in sorted(found.items())]
+        compiled = [_compile(pattern, flags) for pattern in patterns if may_match(pattern, self._wrapped_lower)]
         wrapped = _first_matches(compiled, self._wrapped_text, self._wrapped_starts)
         hits: dict[int, Hit] = {}
         for index, match in sorted(wrapped.items()):
             line, whole = self._wrapped[index]
             hits.setdefault(line.number, Hit(line, match, self.evidence(Line(line.number, whole))))
         return list(hits.values())
+
+    @cached_property
+    def _lower(self) -> str:
+        return self._joined.lower()
+
+    @cached_property
+    def _wrapped_lower(self) -> str:
+        return self._wrapped_text.lower()
 
     @cached_property
     def _joined(self) -> str:

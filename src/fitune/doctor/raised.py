@@ -24,6 +24,11 @@ _GOES_ON = re.compile(
     r"['\"]?\b(?:train_|eval_)?(?:loss|runtime)['\"]?\s*[:=]\s*['\"]?\d|\bepoch\b.*\d.*\bloss\b", re.I
 )
 
+_ENDED_BADLY = re.compile(
+    r"Traceback \(most recent call last\)|exitcode|ChildFailedError|Watchdog caught"
+    r"|^\s*[\w.]*(?:Error|Exception): |\bKilled\b"
+)
+
 
 @dataclass(frozen=True)
 class Raised:
@@ -72,7 +77,7 @@ def find_raised(log: Log) -> Raised | None:
 def went_on(log: Log, number: int) -> bool:
     """Whether training went on after that line and no exception came later."""
     after = [line.text for line in log.lines if line.number > number]
-    if any("Traceback (most recent call last)" in text for text in after):
+    if any(_ENDED_BADLY.search(text) for text in after):
         return False
     return sum(1 for text in after if _GOES_ON.search(text)) >= 2
 

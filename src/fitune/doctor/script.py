@@ -44,6 +44,11 @@ class Call:
         """The keyword argument with that name."""
         return next((keyword for keyword in self.node.keywords if keyword.arg == name), None)
 
+    @property
+    def spreads(self) -> bool:
+        """Whether it is given ``**something``."""
+        return any(keyword.arg is None for keyword in self.node.keywords)
+
     def value(self, name: str) -> ast.expr | None:
         """The value of that keyword argument."""
         keyword = self.keyword(name)

@@ -28,11 +28,13 @@ https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtim
 pytorch/pytorch#20433
 """
 
+import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
 from fitune.doctor.log import Hit, Log, symptom
 from fitune.doctor.oom import find_oom
+from fitune.doctor.script import Script
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
@@ -57,3 +59,22 @@ def read(log: Log) -> Iterator[Symptom]:
                 severity=None if oom else "warning",
             )
             return
+
+
+def check(script: Script) -> Iterator[Symptom]:
+    """``total += loss``: the sum keeps every step's graph."""
+    backward = {
+        call.node.func.value.id
+        for call in script.calls("backward")
+        if isinstance(call.node.func, ast.Attribute) and isinstance(call.node.func.value, ast.Name)
+    }
+    for node in script.walk(ast.AugAssign):
+        if (
+            isinstance(node, ast.AugAssign)
+            and isinstance(node.op, ast.Add)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in backward
+            and script.source(node.target) not in backward
+        ):
+            edits = [script.replace(node.value, f"{node.value.id}.item()")]
+            yield script.symptom(node, edits=edits, severity="warning")

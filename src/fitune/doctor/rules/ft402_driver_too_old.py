@@ -37,6 +37,7 @@ from fitune.messages import _
 from fitune.values import Fix
 
 SEVERITY = "error"
+PERSISTS = True
 TOPIC = "torch"
 PATTERNS = (
     r"forward compatibility was attempted on non supported HW|Error 80[34]:",

@@ -46,6 +46,7 @@ from fitune.messages import _
 from fitune.values import Fix
 
 SEVERITY = "error"
+PERSISTS = True
 TOPIC = "torch"
 PATTERNS = (
     r"(?:HIP|CUDA) error: invalid device function|hipErrorNoBinaryForGpu|device kernel image is invalid"

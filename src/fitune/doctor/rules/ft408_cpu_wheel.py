@@ -35,6 +35,7 @@ from fitune.messages import _
 from fitune.values import Fix
 
 SEVERITY = "error"
+PERSISTS = True
 TOPIC = "torch"
 PATTERNS = (r"Torch not compiled with CUDA enabled",)
 

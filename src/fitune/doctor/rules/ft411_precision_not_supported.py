@@ -34,6 +34,7 @@ SEVERITY = "error"
 SAFETY = "safe"
 SETTINGS = {"precision": "fp16"}
 PATTERNS = (
+    r"--tf32 requires Ampere",
     r"Your setup doesn'?t support bf16/gpu",
     r"(?:bf16|bfloat16) (?:is )?(?:not supported|mixed precision requires)|does not support bf(?:loat)?16"
     r"|Bfloat16 is only supported on GPUs",

@@ -37,6 +37,7 @@ from fitune.messages import _
 from fitune.values import Fix
 
 SEVERITY = "error"
+PERSISTS = True
 FOLLOWS = {"FT402", "FT403", "FT408", "FT419"}
 TOPIC = "driver"
 PATTERNS = (

@@ -36,6 +36,7 @@ from fitune.machine import Machine
 from fitune.messages import _
 
 SEVERITY = "error"
+PERSISTS = True
 TOPIC = "cards"
 SAFETY = "safe"
 COMMAND = "export CUDA_VISIBLE_DEVICES=0"

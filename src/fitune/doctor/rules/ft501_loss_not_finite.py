@@ -34,6 +34,7 @@ from fitune.doctor.log import Log, symptom
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
+PERSISTS = True
 
 NAN = (
     r"(?:^|[^\w])['\"]?(?:train_|eval_|dev_|val_|valid_|avg_"
@@ -41,6 +42,9 @@ NAN = (
     r"|\b(?:loss|损失)\s+(?:is\s+)?(?:nan|inf)\b(?=\s|,|$)|损失\s*[:：=]\s*(?:nan|inf)"
 )
 OTHER = (
+    r"probability tensor contains either|found (?:inf|nan) in (?:the )?loss|Loss is (?:inf|infinite"
+    r"|NaN)"
+    r"|"
     r"Function '\w+' returned nan values|Loss is nan|loss (?:became|is) (?:nan|not finite"
     r"|non-?finite)|Input contains NaN|non-?finite loss"
 )

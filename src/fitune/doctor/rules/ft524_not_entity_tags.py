@@ -32,6 +32,7 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "warning"
+PERSISTS = True
 PATTERNS = (r"seems not to be NE tag",)
 CRASH = (
     r"Invalid token is found: |'int' object has no attribute 'startswith'",

@@ -36,6 +36,7 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 FOLLOWS = {"FT601", "FT624"}
 PATTERNS = (
+    r"Invalid magic number; corrupt file",
     r"pickle data was truncated|metadata\.get\(.format.\)|'NoneType' object has no attribute 'get'.*metadata",
     r"is not a valid JSON file",
     r"PytorchStreamReader failed",

@@ -34,6 +34,7 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 SAFETY = "safe"
 PATTERNS = (
+    r"No such file or directory: '[^']*checkpoint-\d+[\\/]+(?:trainer_state\.json|optimizer\.pt|rng_state\S*)'",
     r"No valid checkpoint found in output directory",
     r"Can'?t find a valid checkpoint at",
 )

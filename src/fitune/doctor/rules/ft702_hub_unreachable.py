@@ -28,11 +28,13 @@ Safe.
 padeoe/hf-mirror-site#16 ; caoyunkang/Segment-Any-Anomaly#29 ; deepseek-ai/DeepSeek-OCR#105
 """
 
+import ast
 import re
 from collections.abc import Iterator
 
 from fitune.doctor.log import Log, symptom
 from fitune.doctor.raised import went_on
+from fitune.doctor.script import Script
 from fitune.doctor.symptom import Symptom
 from fitune.machine import Machine
 from fitune.messages import _
@@ -44,6 +46,7 @@ SAFETY = "safe"
 COMMAND = "export HF_ENDPOINT=https://hf-mirror.com"
 
 PATTERNS = (
+    r"Data processing error: I/O error: Connection",
     r"unable to resolve host address|Could not resolve host|Failed to connect to (?:huggingface|hf-mirror"
     r"|www\.modelscope|modelscope)|unable to access 'https?://(?:huggingface|hf-mirror)",
     r"50[0-9] Server Error[^\n]*(?:huggingface\.co|hf\.co)|CAS service error|ReqwestMiddleware"
@@ -85,6 +88,25 @@ def read(log: Log) -> Iterator[Symptom]:
     last = hits[-1].line.number
     over = went_on(log, last) or (log.has(GOES_ON) and not log.in_last_traceback(last))
     yield symptom(hits, confidence=0.5 if over else 0.92, severity="note" if over else None)
+
+
+def check(script: Script) -> Iterator[Symptom]:
+    """HF_ENDPOINT set behind the imports that read it."""
+    users = [
+        node
+        for node in script.tree.body
+        if re.match(r"(?:from|import) (?:transformers|datasets|huggingface_hub|evaluate)\b", script.source(node))
+    ]
+    for node in script.tree.body:
+        if not isinstance(node, ast.Assign) or not re.match(r"os\.environ\[['\"]HF_ENDPOINT", script.source(node)):
+            continue
+        if users and users[0].lineno < node.lineno and isinstance(node.value, ast.Constant):
+            edits = [
+                script.insert_before(users[0], f"import os\n\n{script.source(node)}"),
+                script.delete_statement(node),
+            ]
+            title = _("HF_ENDPOINT is set after the libraries that read it were imported: it has no effect")
+            yield script.symptom(node, edits=edits, title=title, severity="warning")
 
 
 def examine(machine: Machine) -> Iterator[Symptom]:

@@ -34,6 +34,7 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
+PERSISTS = True
 PATTERNS = (
     r"size mismatch for (\S+):",
     r"Error\(s\) in loading state_dict for",

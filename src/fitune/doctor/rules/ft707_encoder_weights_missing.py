@@ -37,6 +37,7 @@ from fitune.messages import _
 from fitune.values import Fix
 
 SEVERITY = "error"
+PERSISTS = True
 
 
 def read(log: Log) -> Iterator[Symptom]:

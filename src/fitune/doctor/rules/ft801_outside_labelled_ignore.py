@@ -29,6 +29,7 @@ CLUENER2020
 """
 
 import ast
+import re
 from collections.abc import Iterator
 
 from fitune.doctor.script import Script, is_number, name_of, text_of
@@ -46,6 +47,12 @@ def check(script: Script) -> Iterator[Symptom]:
     for node in script.walk(ast.IfExp):
         if isinstance(node, ast.IfExp) and is_number(node.body, -100) and _tests_for_outside(node.test):
             yield script.symptom(node, edits=[script.replace(node, script.source(node.orelse))])
+        elif isinstance(node, ast.IfExp) and is_number(node.body, -100) and isinstance(node.test, ast.BoolOp):
+            outside = [part for part in node.test.values if _tests_for_outside(part)]
+            kept = [part for part in node.test.values if part not in outside]
+            if outside and kept and isinstance(node.test.op, ast.Or):
+                text = " or ".join(script.source(part) for part in kept)
+                yield script.symptom(outside[0], edits=[script.replace(node.test, text)])
 
 
 def _all_ignored(node: ast.expr) -> bool:
@@ -91,6 +98,9 @@ def _edit(script: Script, node: ast.Assign, write: ast.Assign) -> list[Edit]:
     origin = script.resolve(counted)
     if isinstance(origin, ast.Call) and name_of(origin.func) == "word_ids":
         text = f"[-100 if word is None else {outside} for word in {script.source(counted)}]"
+    elif not re.search(r"ids\b|offset|token|enc", script.source(counted)):
+        # One label for each character or word: nothing special is among them.
+        return [script.replace(product, f"[{outside}] * {script.source(size)}")]
     elif script.tokenizer:
         mask = f"{script.tokenizer}.get_special_tokens_mask({script.source(counted)}, already_has_special_tokens=True)"
         text = f"[-100 if special else {outside} for special in {mask}]"

@@ -34,7 +34,7 @@ import re
 from collections.abc import Iterator
 
 from fitune.doctor.log import Log, symptom
-from fitune.doctor.script import Call, Script
+from fitune.doctor.script import Call, Script, name_of, text_of
 from fitune.doctor.symptom import Edit, Symptom
 from fitune.messages import _
 from fitune.values import Fix
@@ -74,6 +74,16 @@ SINCE_5 = {
     "adafactor": "adafactor",
 }
 GONE = {"evaluate_during_training": "", "dispatch_batches": "", "split_batches": "", "sharded_ddp": ""}
+# Names that an older transformers does not know yet.
+NEW = {
+    "eval_strategy",
+    "processing_class",
+    "use_cpu",
+    "attn_implementation",
+    "dtype",
+    "save_only_model",
+    "batch_eval_metrics",
+}
 ALL = {*RENAMED, *SINCE_5, *GONE, "tokenizer", "use_auth_token"}
 
 
@@ -102,6 +112,7 @@ def read(log: Log) -> Iterator[Symptom]:
         hit
         for hit in hits
         if (hit.match[1] in ALL and not inside and "Accelerator" not in hit.line.text)
+        or hit.match[1] in NEW
         or "TrainingArguments" in hit.line.text
         or re.search(r"\bTrainer\.", hit.line.text)
     ]
@@ -112,6 +123,12 @@ def read(log: Log) -> Iterator[Symptom]:
             "tokenizer": "processing_class",
             "use_auth_token": "token",
         }.get(name)
+        if name in NEW:
+            title = _("this transformers is older than the argument {name}", name=name)
+            text = _("update it, or use the old name (evaluation_strategy, tokenizer, no_cuda, torch_dtype)")
+            fix = Fix(safety="safe", text=text, command='pip install -U "transformers>=4.57,<6"')
+            yield symptom(own, confidence=0.95, title=title, fixes=(fix,))
+            return
         title = (
             _("{name} is called {new} now", name=name, new=new)
             if new
@@ -129,12 +146,14 @@ def read(log: Log) -> Iterator[Symptom]:
 
 def check(script: Script) -> Iterator[Symptom]:
     """Old names in TrainingArguments, Trainer and from_pretrained."""
-    for call in script.calls("TrainingArguments", "Seq2SeqTrainingArguments"):
+    written = script.calls("TrainingArguments", "Seq2SeqTrainingArguments")
+    for call in [*written, *_spread(script, written)]:
         for keyword in call.node.keywords:
             if (name := keyword.arg) and (edits := _arguments(script, call, keyword, name)) is not None:
                 yield script.symptom(
                     keyword, edits=edits, title=_("TrainingArguments has no {name} any more", name=name)
                 )
+    yield from _literal(script, written)
     for call in script.calls("Trainer"):
         if keyword := call.keyword("tokenizer"):
             edits = [script.rename_keyword(keyword, "processing_class")]
@@ -148,6 +167,23 @@ def check(script: Script) -> Iterator[Symptom]:
                 edits=[script.rename_keyword(keyword, "token")],
                 title=_("{name} is called {new} now", name="use_auth_token", new="token"),
             )
+
+
+def _spread(script: Script, calls: list[Call]) -> list[Call]:
+    """``TrainingArguments(**settings)``: the dict(...) that it is given."""
+    values = [script.resolve(k.value) for call in calls for k in call.node.keywords if k.arg is None]
+    return [Call(value) for value in values if isinstance(value, ast.Call) and name_of(value.func) == "dict"]
+
+
+def _literal(script: Script, calls: list[Call]) -> Iterator[Symptom]:
+    """The same, where the settings are written as {"name": value}."""
+    for call in calls:
+        for value in (script.resolve(k.value) for k in call.node.keywords if k.arg is None):
+            for key in value.keys if isinstance(value, ast.Dict) else ():
+                name = text_of(key)
+                if key is not None and name in RENAMED:
+                    title = _("TrainingArguments has no {name} any more", name=name)
+                    yield script.symptom(key, edits=[script.replace(key, f'"{RENAMED[name]}"')], title=title)
 
 
 def _arguments(script: Script, call: Call, keyword: ast.keyword, name: str) -> list[Edit] | None:

@@ -31,7 +31,7 @@ import ast
 from collections.abc import Iterator
 
 from fitune.doctor.log import Log, matches
-from fitune.doctor.script import Script, text_of
+from fitune.doctor.script import Script, name_of, text_of
 from fitune.doctor.symptom import Symptom
 from fitune.messages import _
 
@@ -44,11 +44,20 @@ def read(log: Log) -> Iterator[Symptom]:
     yield from matches(
         log,
         (
-            r"Target is multiclass(?:-multioutput)? but average='binary'",
+            r"Target is multi(?:class|label)(?:-\w+)? but average='binary'",
             r"multiclass-multioutput is not supported",
             r"pos_label=\S+ is not a valid label",
         ),
         confidence=0.98,
+    )
+
+
+def _from_sklearn(script: Script, name: str) -> bool:
+    return any(
+        isinstance(node, ast.ImportFrom)
+        and (node.module or "").startswith("sklearn")
+        and any((alias.asname or alias.name) == name for alias in node.names)
+        for node in script.walk(ast.ImportFrom)
     )
 
 
@@ -69,6 +78,10 @@ def check(script: Script) -> Iterator[Symptom]:
         "precision_recall_fscore_support", "f1_score", "precision_score", "recall_score", "fbeta_score"
     ):
         value = call.value("average")
+        if value is None and classes > 2 and call.node.args and _from_sklearn(script, name_of(call.node.func)):
+            if name_of(call.node.func) != "precision_recall_fscore_support" and not call.spreads:
+                yield script.symptom(call.node, edits=[script.add_keyword(call, 'average="macro"')])
+            continue
         if value is not None and text_of(value) == "binary":
             many = classes > 2
             title = "" if many else _("The F1 is that of class 1 alone")

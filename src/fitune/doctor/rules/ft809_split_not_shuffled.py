@@ -47,14 +47,10 @@ def check(script: Script) -> Iterator[Symptom]:
     if re.search(SHUFFLES, script.text):
         return
     heads: dict[tuple[str, str], ast.Assign] = {}
-    for node in script.walk(ast.Assign):
-        if (
-            not isinstance(node, ast.Assign)
-            or not isinstance(node.value, ast.Subscript)
-            or not isinstance(node.value.slice, ast.Slice)
-        ):
+    for node, value in _assigned(script):
+        if not isinstance(value, ast.Subscript) or not isinstance(value.slice, ast.Slice):
             continue
-        owner, piece = node.value.value, node.value.slice
+        owner, piece = value.value, value.slice
         owner = owner.value if isinstance(owner, ast.Attribute) and owner.attr in {"iloc", "loc"} else owner
         if not isinstance(owner, ast.Name):
             continue
@@ -65,7 +61,15 @@ def check(script: Script) -> Iterator[Symptom]:
             and piece.lower is not None
             and (head := heads.get((owner.id, script.source(piece.lower))))
         ):
-            yield script.symptom(head, node, edits=_shuffle(script, head, owner.id))
+            yield script.symptom(*dict.fromkeys((head, node)), edits=_shuffle(script, head, owner.id))
+
+
+def _assigned(script: Script) -> Iterator[tuple[ast.Assign, ast.expr]]:
+    """(statement, value), also of ``train, dev = rows[:n], rows[n:]``."""
+    for node in script.walk(ast.Assign):
+        if isinstance(node, ast.Assign):
+            values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            yield from ((node, value) for value in values)
 
 
 def _shuffle(script: Script, head: ast.Assign, name: str) -> list[Edit]:

@@ -25,6 +25,7 @@ Safe.
 https://huggingface.co/docs/transformers/main_classes/trainer
 """
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -43,3 +44,12 @@ def check(script: Script) -> Iterator[Symptom]:
     for trainer in script.calls("Trainer"):
         if not trainer.keyword("processing_class") and not trainer.keyword("tokenizer"):
             yield script.symptom(trainer.node, edits=[script.add_keyword(trainer, f"processing_class={name}")])
+    if script.calls("Trainer"):
+        return
+    for call in script.calls("save_pretrained"):
+        owner = call.node.func.value if isinstance(call.node.func, ast.Attribute) else None
+        statement = script.statement(call.node)
+        if owner is not None and "model" in script.source(owner).lower() and statement and call.node.args:
+            line = f"{name}.save_pretrained({script.source(call.node.args[0])})"
+            yield script.symptom(call.node, edits=[script.insert_after(statement, line)])
+            return

@@ -61,3 +61,25 @@ def check(script: Script) -> Iterator[Symptom]:
             )
             edits = [script.insert_after(parent, line)]
         yield script.symptom(keyword, edits=edits)
+    yield from _own_loops(script)
+
+
+def _own_loops(script: Script) -> Iterator[Symptom]:
+    """A loop of one's own that steps every n-th batch and adds undivided losses."""
+    for test in script.walk(ast.If):
+        if not isinstance(test, ast.If) or not any(isinstance(node, ast.Mod) for node in ast.walk(test.test)):
+            continue
+        steps = [n for n in ast.walk(test) if isinstance(n, ast.Call) and script.source(n.func).endswith(".step")]
+        loop = script.parent(test)
+        number = next(
+            (n.right for n in ast.walk(test.test) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod)), None
+        )
+        if not steps or not isinstance(loop, ast.For) or number is None:
+            continue
+        for call in (n for n in ast.walk(loop) if isinstance(n, ast.Call)):
+            owner = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "backward" else None
+            if not isinstance(owner, ast.Name) or call.lineno > test.lineno:
+                continue
+            divided = rf"\b{owner.id}\s*(?:/=|=\s*[^\n]*/)|\.accumulate\(|reduction\s*=\s*['\"]sum"
+            if not re.search(divided, script.source(loop)):
+                yield script.symptom(call, edits=[script.replace(owner, f"({owner.id} / {script.source(number)})")])

@@ -36,6 +36,7 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 SAFETY = "safe"
 PATTERNS = (
+    r"multi_class must be in \('ovo', 'ovr'\)|y_score.*must be|Target scores need to be probabilities",
     r"Predictions and/or references don't match the expected format|'tuple' object has no attribute '(?:argmax"
     r"|shape|predictions|ndim|cpu)'",
     r"y_true and y_pred have different number of output|The requested array has an inhomogeneous shape"

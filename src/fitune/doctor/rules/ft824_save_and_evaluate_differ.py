@@ -28,9 +28,11 @@ Safe: only when checkpoints are written changes.
 https://huggingface.co/docs/transformers/main_classes/trainer
 """
 
+import ast
 from collections.abc import Iterator
 
 from fitune.doctor.log import Log, matches
+from fitune.doctor.script import Script, text_of
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
@@ -46,3 +48,24 @@ PATTERNS = (
 def read(log: Log) -> Iterator[Symptom]:
     """load_best_model_at_end wants saving and evaluating at the same steps, seen in a log."""
     yield from matches(log, PATTERNS, confidence=0.97)
+
+
+def check(script: Script) -> Iterator[Symptom]:
+    """load_best_model_at_end beside two strategies that differ."""
+    for call in script.calls("TrainingArguments"):
+        best = call.value("load_best_model_at_end")
+        if not isinstance(best, ast.Constant) or best.value is not True or call.spreads:
+            continue
+        evaluation = call.keyword("eval_strategy") or call.keyword("evaluation_strategy")
+        saving = call.keyword("save_strategy")
+        wanted = text_of(evaluation.value) if evaluation else "no"
+        found = text_of(saving.value) if saving else "steps"
+        if wanted is None or found is None or wanted == found:
+            continue
+        if wanted == "no":
+            edits = [script.add_keyword(call, f'eval_strategy="{found}"')] if not evaluation else []
+            yield script.symptom(best, edits=edits)
+        elif saving:
+            yield script.symptom(saving, edits=[script.replace(saving.value, f'"{wanted}"')])
+        else:
+            yield script.symptom(best, edits=[script.add_keyword(call, f'save_strategy="{wanted}"')])

@@ -28,9 +28,11 @@ Safe: nothing that is learned changes.
 https://docs.pytorch.org/docs/stable/notes/windows.html
 """
 
+import ast
 from collections.abc import Iterator
 
 from fitune.doctor.log import Log, matches
+from fitune.doctor.script import Script
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
@@ -46,3 +48,14 @@ PATTERNS = (
 def read(log: Log) -> Iterator[Symptom]:
     """Worker processes import the script again: no main guard, or a function inside a function, seen in a log."""
     yield from matches(log, PATTERNS, confidence=0.97)
+
+
+def check(script: Script) -> Iterator[Symptom]:
+    """Worker processes in a script without a main guard: it fails where processes are spawned (Windows, macOS)."""
+    if "__name__" in script.text:
+        return
+    for call in script.calls("TrainingArguments", "DataLoader"):
+        keyword = call.keyword("dataloader_num_workers") or call.keyword("num_workers")
+        number = script.resolve(keyword.value) if keyword else None
+        if keyword and isinstance(number, ast.Constant) and isinstance(number.value, int) and number.value > 0:
+            yield script.symptom(keyword, severity="note", confidence=0.7)

@@ -66,6 +66,9 @@ def read(log: Log) -> Iterator[Symptom]:
 
 
 def _by_the_script(raised: Raised) -> bool:
+    # os.environ raises from the standard library for a line of the script.
+    if any(word in raised.words for word in ("LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "CUDA_VISIBLE_DEVICES")):
+        return True
     if raised.name == "AttributeError" and "object has no attribute" in raised.words:
         return True
     return raised.own and bool(raised.path)
