@@ -6,8 +6,8 @@
 
 ## Why
 
-Other types have other embeddings and heads; none was compared with its trained model yet, and an export that is not proved
-equal is not written.
+Other types have other embeddings and heads; none was compared with its trained model yet, and an export that is not
+proved equal is not written.
 
 ## How to know
 
