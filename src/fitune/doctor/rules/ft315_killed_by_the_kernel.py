@@ -42,7 +42,8 @@ SURE = (
     r"Exceeded (?:job|step) memory limit|job killed: \w*mem \S+ exceeded|TERM_MEMLIMIT|memory cgroup out of memory",
 )
 LIKELY = (
-    r"^\s*(?:\S+: line \d+:\s+)?(?:\[?\d+\]?\s*[+-]?\s*)?Killed\s*(?:python|nohup|torchrun|$)|^\s*已杀死",
+    r"^\s*(?:\S+: line \d+:\s+)?(?:\[?\d+\]?\s*[+-]?\s*)?Killed\s*(?:python|nohup|torchrun|$)",
+    r"^\s*(?:\S+: 行 ?\d+: +)?\d* *已(?:被)?杀死",
     r"(?:it/s|s/it|\?it/s|examples/s|B/s)[^\]]*\]\s*Killed\s*$|died with <Signals\.SIGKILL",
     r"session crashed after using all available RAM|tried to allocate more memory than is available"
     r"|用完所有可用 ?RAM|内存不足.{0,6}被(?:杀|终止|kill)",

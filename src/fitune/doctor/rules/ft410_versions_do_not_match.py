@@ -58,7 +58,8 @@ PATTERNS = (
     r"Failed to import transformers\.\S+ because of the following error",
     r"Descriptors can(?:no|')t be created directly",
     r"data did not match any variant of untagged enum (?:ModelWrapper|PyPreTokenizer|PyDecoder)",
-    r"module '(?:torch|numpy|pandas|pyarrow|datasets|tokenizers|transformers"
+    r"module '(?:torch|numpy(?=\S*' has no attribute '(?:float|int|bool|object|str|long|complex|unicode|Inf|NaN"
+    r"|product|in1d))|pyarrow|datasets|tokenizers|transformers"
     r"|huggingface_hub|accelerate)\S*' has no attribute",
     r"Keras 3, but this is not yet supported",
     r"Disabling PyTorch because PyTorch >= [\d.]+ is required but found",

@@ -36,6 +36,7 @@ SEVERITY = "error"
 SAFETY = "safe"
 COMMAND = "export PYTORCH_ENABLE_MPS_FALLBACK=1"
 PATTERNS = (
+    r"MPS does not support|MPS device does not support",
     r"not (?:currently )?(?:implemented|supported) for the (?:MPS|XPU|HPU|DML|NPU|PrivateUse1) (?:device|backend)",
     r"MPS framework doesn'?t support|MPS: Unsupported|BFloat16 is not supported on MPS|not supported on MPS",
     r"Could not run '(?:aten|torchvision|quantized)::\S+' with arguments from the '(?!CUDA|CPU)\w+' backend",
