@@ -72,3 +72,14 @@ def test_of_many_processes_one_takes_over(tmp_path):
     # Starts may be further apart than a holder holds; never two at once is what counts.
     assert 1 <= said.count("held\n") <= 4
     assert not path.exists()
+
+
+def test_a_lock_that_a_bad_disk_left_behind_is_not_in_this_process_way(tmp_path, monkeypatch):
+    lock = Lock(tmp_path / "lock")
+    lock.acquire()
+    with monkeypatch.context() as bad:
+        bad.setattr(type(tmp_path), "open", lambda *_a, **_k: (_ for _ in ()).throw(OSError(5, "bad disk")))
+        lock.release()
+    assert (tmp_path / "lock").exists()
+    with Lock(tmp_path / "lock"), pytest.raises(Locked):
+        Lock(tmp_path / "lock").acquire()

@@ -99,7 +99,7 @@ def test_what_fitune_chooses_is_in_the_help_and_true(command: Call) -> None:
     rows = Rows([], "ner", False, (), Format(name="x"))
     job = resolve_defaults(Job(train="x"), rows, hidden_size=768, longest_input=9000)
     assert f"[default: entities: {job.epochs:g} below 2,000 rows" in shown
-    assert "up to 512, 3e-5 up to 768" in shown
+    assert "up to 512 2e-4 for entities, 1e-4 for classes; up to 768 3e-5" in shown
     assert (job.learning_rate, job.max_length, job.head, job.metric) == (3e-5, 512, "crf", "f1")
     assert "[default: crf for entities]" in shown
     assert "--dev FILE" in shown

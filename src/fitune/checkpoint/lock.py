@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from fitune.messages import _
 from fitune.values import Refusal
@@ -31,6 +31,9 @@ class Lock:
     A holder that is dead (no such process, or another one with its number, or the machine was started again) is
     recognised, and its lock taken over. A holder on another machine cannot be asked: it counts as alive.
     """
+
+    _left_behind: ClassVar[list[dict[str, Any]]] = []
+    """Locks of this process that a bad disk did not let it remove: given back all the same."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -77,16 +80,19 @@ class Lock:
     def release(self) -> None:
         """Give the lock back, if this process holds it."""
         if self._mine is not None and self._mine["pid"] == os.getpid():
-            # A disk that refuses even this leaves a lock behind; it counts for nothing once this process has ended.
-            with contextlib.suppress(OSError), self._guard():
-                if self._read() == self._mine:
-                    self.path.unlink(missing_ok=True)
+            try:
+                with self._guard():
+                    if self._read() == self._mine:
+                        self.path.unlink(missing_ok=True)
+            except OSError:
+                # For other processes the lock that stays counts for nothing once this one has ended.
+                Lock._left_behind.append(self._mine)
             self._mine = None
 
     def holder(self) -> dict[str, Any] | None:
         """Who holds the lock; None: nobody, or a process that is dead."""
         found = self._read()
-        if found is None:
+        if found is None or found in Lock._left_behind:
             return None
         if found["host"] != socket.gethostname():
             return found
