@@ -90,10 +90,13 @@ def missing_key(raised: Raised) -> str:
         or raised.words.startswith(("'eval_", '"eval_'))
     ):
         return ""
+    # A key that the line writes out is asked of what stands before it: label2id[row["x"]] lacks a column, not a label.
+    key = re.escape(raised.words.strip("'\""))
+    asked_of = re.search(r"(\w+)\[\s*['\"]" + key + r"['\"]\s*\]", raised.source)
     if re.search(
         r"(?:label|tag|class|cate\w*|intent|type|ner)\w*?_?(?:2|to_?)_?(?:id|idx|index|num)|(?:label|tag"
         r"|class)_?(?:map|dict|vocab)",
-        raised.source,
+        asked_of[1] if asked_of else raised.source,
         re.I,
     ):
         return "label"
