@@ -1,6 +1,6 @@
 """Useful tokens per second of training: the usual recipes against fitune, side by side in one process.
 
-    python benchmarks/train_speed.py --model bert-base --lengths-of cluener --lengths train.json
+    python benchmarks/train_speed.py --model bert-base --lengths-of cluener --lengths train.json --vocabulary vocab.txt
 
 (a) every text padded to ``--pad``, (b) stock Trainer with dynamic padding, (c) stock Trainer with length grouping,
 (d) fitune. Each runs ``--steps`` optimizer steps of ``--batch-size`` rows in turn, ``--rounds`` times; a ratio is the
@@ -23,7 +23,14 @@ from typing import Any
 import numpy as np
 import speed_data
 import torch
-from transformers import DataCollatorForTokenClassification, DataCollatorWithPadding, Trainer, TrainerCallback
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    DataCollatorForTokenClassification,
+    DataCollatorWithPadding,
+    Trainer,
+    TrainerCallback,
+)
 
 from fitune.hf import Step, keep_memory, training_arguments
 from fitune.training.learning import make_trainer
@@ -84,7 +91,10 @@ def stock(prepared: Prepared, rows: list[dict[str, Any]], grouped: bool, pad: in
         use_cpu=True,
         **options,
     )
-    return Trainer(model=prepared.learner.model, args=arguments, train_dataset=rows, data_collator=collator)
+    # As transformers loads it: fitune's own learner has another dropout.
+    kind = AutoModelForTokenClassification if task.name == "ner" else AutoModelForSequenceClassification
+    model = kind.from_pretrained(prepared.folder, num_labels=len(task.classes))
+    return Trainer(model=model, args=arguments, train_dataset=rows, data_collator=collator)
 
 
 def rows_of(prepared: Prepared, cap: int | None) -> list[dict[str, Any]]:
@@ -169,6 +179,7 @@ def main() -> None:
     parser.add_argument("--model", choices=sorted(speed_data.MODELS), default="4-layer")
     parser.add_argument("--lengths-of", choices=["cluener", "reviews"], default="cluener")
     parser.add_argument("--lengths", type=Path, help="file whose texts give the lengths; else a made-up distribution")
+    parser.add_argument("--vocabulary", type=Path, help="BERT vocab.txt in whose tokens the texts are counted")
     parser.add_argument("--pad", type=int, default=128, help="what (a) pads to, and the longest window of all")
     parser.add_argument("--rows", type=int, default=2048)
     parser.add_argument("--batch-size", type=int, default=16)
@@ -183,7 +194,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ.setdefault("FITUNE_CACHE", str(folder / "cache"))
-        drawn = speed_data.lengths_of(options.lengths_of, options.lengths, options.rows)
+        drawn = speed_data.lengths_of(options.lengths_of, options.lengths, options.rows, vocabulary=options.vocabulary)
         lengths = [min(length, options.pad - 2) for length in drawn]
         job = Job(
             train=str(speed_data.write_rows(folder / "rows.jsonl", lengths, task)),
@@ -200,7 +211,10 @@ def main() -> None:
                 found.setdefault(way, []).append(measure())
                 print(f"  round {round_ + 1}: {way}: {found[way][-1].speed:.0f} tokens / CPU-s", flush=True)
         tokens = np.array(lengths) + 2
-        heading = f"{options.model}, {options.lengths_of} lengths, pad {options.pad}"
+        source = options.lengths.parent.name if options.lengths else "made up"
+        heading = (
+            f"{options.model}, {options.lengths_of} lengths ({source}), pad {options.pad}, {options.threads} thread(s)"
+        )
         about = (
             f"Mean {tokens.mean():.1f} tokens, batch {options.batch_size}, {options.rounds} x {options.steps} steps; "
             f"{speed_data.versions()}."

@@ -16,6 +16,7 @@ _FILE_OF = {
     "StepData": "collate",
     "no_bars": "compat",
     "training_arguments": "compat",
+    "quicken_dropout": "dropout",
     "EMBEDDED": "embedded",
     "embedded_folder": "embedded",
     "embedded_is_here": "embedded",
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from fitune.hf.collate import StepData as StepData
     from fitune.hf.compat import no_bars as no_bars
     from fitune.hf.compat import training_arguments as training_arguments
+    from fitune.hf.dropout import quicken_dropout as quicken_dropout
     from fitune.hf.embedded import EMBEDDED as EMBEDDED
     from fitune.hf.embedded import embedded_folder as embedded_folder
     from fitune.hf.embedded import embedded_is_here as embedded_is_here

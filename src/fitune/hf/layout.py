@@ -18,6 +18,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from fitune.hf.attending import DroppedAttention
+from fitune.hf.dropout import is_quick
+
 LIKE_LENGTHS = {"cpu": 1.0, "cuda": 2.0}
 """Device -> windows go into one group as long as the longest is at most so many times as long as the shortest."""
 
@@ -38,10 +41,14 @@ class Group:
 
 
 class Layout:
-    """Where each window of a padded batch (``mask`` (B, L), True at its tokens) lies in the pack."""
+    """Where each window of a padded batch (``mask`` (B, L), True at its tokens) lies in the pack.
 
-    def __init__(self, mask: Tensor, first_position: int = 0) -> None:
+    ``quick_dropout``: of attention on a CPU by ``DroppedAttention``.
+    """
+
+    def __init__(self, mask: Tensor, first_position: int = 0, *, quick_dropout: bool = False) -> None:
         present = mask.cpu().numpy()
+        self._quick_dropout = quick_dropout
         self.rows, self.width = present.shape
         lengths = present.sum(1)
         self._order = np.argsort(-lengths, kind="stable")
@@ -97,6 +104,9 @@ class Layout:
         _places, groups = self._placed(query.device)
         # (T, H, D): a window's tokens are rows, so that groups are slices and gathers of whole rows.
         rows = [tensor[0].transpose(0, 1) for tensor in (query, key, value)]
+        if self._quick_dropout and is_quick(query, dropout):
+            sizes = [(group.windows, group.longest) for group in groups]
+            return DroppedAttention.apply(*rows, sizes, dropout, scale).transpose(0, 1).unsqueeze(0)  # pyright: ignore
         # split, not slices: its backward is one concatenation instead of a zero-filled pack for each group.
         pieces = zip(*(row.split([group.tokens for group in groups]) for row in rows), strict=True)
         parts = [_attend_group(group, q, k, v, dropout, scale) for group, (q, k, v) in zip(groups, pieces, strict=True)]

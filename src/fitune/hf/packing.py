@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
+from fitune.hf.dropout import has_quick_dropout
 from fitune.hf.layout import Layout
 from fitune.hf.models import _ROOM_BEFORE_POSITIONS  # pyright: ignore[reportPrivateUsage]
 from fitune.messages import _
@@ -63,6 +64,7 @@ class Packing:
         config = model.config
         room = config.model_type in _ROOM_BEFORE_POSITIONS
         self._first_position = int(config.pad_token_id or 0) + 1 if room else 0
+        self._quick_dropout = has_quick_dropout(model)
         self._takes_segments = "token_type_ids" in inspect.signature(model.forward).parameters
         self.way = "interface" if _uses_interface(model) else "torch"
         if self.way == "torch" and getattr(model, "is_gradient_checkpointing", False):
@@ -104,7 +106,7 @@ class Packing:
         if self.way == "torch" and getattr(self._model, "is_gradient_checkpointing", False):
             return packed  # Turned on since, because memory was short: padded from now on.
         mask = packed.pop("attention_mask").bool()
-        layout = Layout(mask, self._first_position)
+        layout = Layout(mask, self._first_position, quick_dropout=self._quick_dropout)
         for name in ("input_ids", "token_type_ids"):
             if name in packed:
                 packed[name] = layout.pack(packed[name])

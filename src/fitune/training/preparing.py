@@ -11,7 +11,7 @@ from typing import Any
 
 import fitune
 from fitune.data import check, quote_map
-from fitune.hf import keep_tokens, load_model, load_tokenizer, make_encoder, resolve
+from fitune.hf import keep_tokens, load_model, load_tokenizer, make_encoder, quicken_dropout, resolve
 from fitune.messages import _
 from fitune.tasks import Evaluator, Learner, SplitData, Task, class_weights, encode_parts, make_learner, make_task
 from fitune.training.defaults import resolve_defaults
@@ -68,6 +68,8 @@ def prepare(job: Job, fit: Fit | None = None) -> Prepared:
     findings = check(splits.rows_by_split, encoder, max_length=job.max_length).findings
     data = task.encode(splits.train, encoder, class_weights=weights)
     dev = Evaluator(task, encode_parts(task, splits.dev, encoder, class_weights=weights))
+    if device.type == "cpu":
+        quicken_dropout(learner)
     fit, pace = settle_pace(learner.to(device), data, fit, job, given)
     return Prepared(
         job, fit, reason, pace, task, splits, findings, tokenizer, encoder, learner, data, dev, source.folder
