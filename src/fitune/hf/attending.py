@@ -67,7 +67,7 @@ class DroppedAttention(torch.autograd.Function):
             q, k, v, g = (_heads(tensor[piece], windows) for tensor in (query, key, value, grad))
             _put(of_value[piece], torch.bmm((weights * scales).transpose(1, 2), g), windows)
             of_weights = torch.bmm(g, v.transpose(1, 2)).mul_(scales)
-            of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)
+            of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)  # pyright: ignore
             none = of_scores.new_empty(())
             _put(of_query[piece], torch.baddbmm(none, of_scores, k, beta=0, alpha=ctx.scale), windows)
             _put(of_key[piece], torch.baddbmm(none, of_scores.transpose(1, 2), q, beta=0, alpha=ctx.scale), windows)
