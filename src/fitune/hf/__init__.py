@@ -41,6 +41,8 @@ _FILE_OF = {
     "load_model": "models",
     "load_tokenizer": "models",
     "make_encoder": "models",
+    "to_device": "moving",
+    "with_ready_mask": "moving",
     "LAYOUT": "packing",
     "CannotPack": "packing",
     "Packing": "packing",
@@ -86,6 +88,8 @@ if TYPE_CHECKING:
     from fitune.hf.models import load_model as load_model
     from fitune.hf.models import load_tokenizer as load_tokenizer
     from fitune.hf.models import make_encoder as make_encoder
+    from fitune.hf.moving import to_device as to_device
+    from fitune.hf.moving import with_ready_mask as with_ready_mask
     from fitune.hf.packing import LAYOUT as LAYOUT
     from fitune.hf.packing import CannotPack as CannotPack
     from fitune.hf.packing import Packing as Packing

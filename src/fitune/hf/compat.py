@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
@@ -50,3 +51,15 @@ def loss_is_shifted(model: Any) -> bool:
     if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
         return False
     return getattr(model, "loss_type", None) == "ForCausalLM"
+
+
+def takes_ready_mask(model: Any) -> bool:
+    """Whether an attention mask of four dimensions reaches the model's fused attention as it is: where the model makes
+    its mask by transformers' ``create_bidirectional_mask`` alone (BERT and its relatives from 5.0, 2025-12)."""
+    made_by = vars(sys.modules[type(model).__module__])
+    return (
+        getattr(model.config, "_attn_implementation", "") == "sdpa"
+        and "create_bidirectional_mask" in made_by
+        and "create_bidirectional_sliding_window_mask" not in made_by
+        and not getattr(model.config, "is_decoder", False)
+    )

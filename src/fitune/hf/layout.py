@@ -20,6 +20,7 @@ from torch.nn import functional
 
 from fitune.hf.attending import DroppedAttention
 from fitune.hf.dropout import is_quick
+from fitune.hf.moving import moved, to_device
 
 LIKE_LENGTHS = {"cpu": 1.0, "cuda": 2.0}
 """Device -> windows go into one group as long as the longest is at most so many times as long as the shortest."""
@@ -119,7 +120,7 @@ class Layout:
         device = query.device
         if device not in self._cumulative:
             ends = torch.tensor([0, *np.cumsum(self.lengths).tolist()], dtype=torch.int32)
-            self._cumulative[device] = ends.to(device, non_blocking=True)
+            self._cumulative[device] = moved(ends, device)
         ends, longest = self._cumulative[device], self.lengths[0]
         q, k, v = (tensor[0].transpose(0, 1).contiguous() for tensor in (query, key, value))
         out = varlen_attn(q, k, v, ends, ends, longest, longest, scale=scale)
@@ -133,7 +134,7 @@ class Layout:
 
     def _placed(self, device: torch.device) -> tuple[dict[str, Tensor], list[Group]]:
         if device not in self._on:
-            places = {name: tensor.to(device, non_blocking=True) for name, tensor in self._places.items()}
+            places = to_device(self._places, device)
             ratio = LIKE_LENGTHS.get(device.type, 2.0)
             groups = [self._group(first, last, device) for first, last in like_lengths(self.lengths, ratio)]
             self._on[device] = places, groups
@@ -148,7 +149,7 @@ class Layout:
         present = position < lengths[:, None]
         starts = self._starts[first:last, None] - start
         index, kept = np.where(present, starts + position, 0).ravel(), np.flatnonzero(present)
-        tensors = [torch.from_numpy(a).to(device, non_blocking=True) for a in (index, kept, present[:, None, None, :])]
+        tensors = [moved(torch.from_numpy(a), device) for a in (index, kept, present[:, None, None, :])]
         return Group(tokens, last - first, longest, *tensors)
 
 

@@ -23,6 +23,7 @@ from fitune.hf.checkpoints import newest_whole
 from fitune.hf.collate import COUNT, EpochLoader, EpochOrder, PaddedStep, Step, StepData, loss_counts
 from fitune.hf.compat import loss_is_shifted
 from fitune.hf.guarding import Checkpointing, FusedAttention, Guard
+from fitune.hf.moving import to_device
 from fitune.messages import _
 from fitune.microbatch import Budget, Change, Stepper, StepResult
 from fitune.values import Fit, Refusal
@@ -125,7 +126,8 @@ class Trainer(transformers.Trainer):
         count = inputs.pop(COUNT, None)
         if count is None and hasattr(self.model, "pack"):
             inputs = self.model.pack(inputs)  # pyright: ignore[reportCallIssue] - lengths are read before they move
-        inputs = self._prepare_inputs(inputs)
+        # Then the stock Trainer's own: what a batch holds deeper down, and what a script overrides.
+        inputs = self._prepare_inputs(to_device(inputs, self.args.device))
         if count is None:
             return model(**inputs)[0]
         if count == 0:

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from fitune.hf import ATTENTION, CannotPack, LoadedModel, Step, apply_fit, make_optimizer, parameter_groups
+from fitune.hf import ATTENTION, CannotPack, LoadedModel, Step, apply_fit, make_optimizer, parameter_groups, to_device
 from fitune.messages import _
 from fitune.microbatch import Budget, Stepper, StepResult
 from fitune.tasks.classification import ClassificationTask
@@ -142,9 +142,7 @@ def assemble(job: Job, fit: Fit, learner: Learner) -> StepMachine:
     budget = Budget(tokens=fit.micro_batch_tokens, windows=fit.micro_batch)
 
     def loss_sum(inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        packed = learner.pack(inputs)
-        moved = {n: v.to(device, non_blocking=True) if isinstance(v, torch.Tensor) else v for n, v in packed.items()}
-        return learner(**moved)[0]
+        return learner(**to_device(learner.pack(inputs), device))[0]
 
     stepper = Stepper(loss_sum, learner, budget=budget)
     return StepMachine(learner, make_optimizer_of(learner, job, fit), stepper, job.max_grad_norm)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fitune.data import Encoder
+from fitune.hf import to_device
 from fitune.microbatch import Budget, Sweep
 from fitune.runs import WORST_ERRORS, ErrorCase, SplitEvaluation
 from fitune.tasks.classification import ClassificationTask
@@ -95,7 +96,7 @@ def _score(
 
     def run(indices: Sequence[int]) -> tuple[Tensor | None, Tensor, Tensor | None]:
         """Losses of the windows; logits (B, C), or classes (B, L) with their probabilities."""
-        batch = {name: value.to(device) for name, value in columns.collate(np.asarray(indices)).items()}
+        batch = to_device(columns.collate(np.asarray(indices)), device)
         labels, weights = batch.pop("labels", None), batch.pop("weights", None)
         _loss, logits = learner(**batch)
         losses = None if labels is None else learner.window_losses(logits, labels, weights).cpu()

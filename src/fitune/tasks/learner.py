@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fitune.hf import IGNORED, LAYOUT, Packing
+from fitune.hf import IGNORED, LAYOUT, Packing, with_ready_mask
 from fitune.tasks.crf import LinearChainCrf
 
 _DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
@@ -70,7 +70,9 @@ class Learner(nn.Module):
 
     def pack(self, batch: dict[str, Any]) -> dict[str, Any]:
         """A padded batch as the model takes it. On the host, before it goes to a device: nothing is waited for."""
-        return batch if self.packing is None else self.packing.pack(batch)
+        if self.packing is not None:
+            return self.packing.pack(batch)
+        return with_ready_mask(self.model, batch, next(self.parameters()).device)
 
     def _logits(self, inputs: dict[str, Any]) -> Tensor:
         if self.packing is None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fitune.hf import CannotPack, Columns, Step, cache_directory
+from fitune.hf import CannotPack, Columns, Step, cache_directory, to_device
 from fitune.messages import _
 from fitune.microbatch import Budget, Stepper
 from fitune.tasks import Learner
@@ -104,7 +104,9 @@ def measure(learner: Learner, step: Step, ways: Sequence[tuple[str, int | None]]
                     learner.run_packed()
                 else:
                     learner.run_padded()
-                stepper = Stepper(lambda inputs: learner(**_moved(inputs, device))[0], learner, budget=Budget(tokens))
+                stepper = Stepper(
+                    lambda inputs: learner(**to_device(learner.pack(inputs), device))[0], learner, budget=Budget(tokens)
+                )
                 begin = _now(device)
                 stepper.rehearse(step)
                 way = name_of(attention, tokens)
@@ -129,10 +131,6 @@ def _best(measured: dict[str, float], ways: Sequence[tuple[str, int | None]], fi
     chosen = "packed" if seconds["packed"] <= PACKED_PAYS * seconds["padded"] else "padded"
     attention, tokens = least[chosen]
     return Pace(attention, tokens, reason, measured)
-
-
-def _moved(inputs: dict[str, Any], device: torch.device) -> dict[str, Any]:
-    return {name: value.to(device, non_blocking=True) for name, value in inputs.items()}
 
 
 def _now(device: torch.device) -> float:
