@@ -141,6 +141,8 @@ def test_nothing_is_read_back_inside_a_padded_step(equal: bool) -> None:
 @pytest.mark.parametrize("kind", [BertForTokenClassification, BertForSequenceClassification])
 def test_nothing_is_read_back_inside_a_packed_step(kind: Any) -> None:
     learner = Learner(model_of(kind))
+    if not takes_ready_mask(learner.model):
+        pytest.skip("this version of transformers makes a mask and looks into it")
     learner.run_packed()
     if kind is BertForSequenceClassification:
         learner.window_losses = lambda logits, labels, weights: logits.sum(1)
@@ -149,6 +151,7 @@ def test_nothing_is_read_back_inside_a_packed_step(kind: Any) -> None:
 
 def test_a_crf_reads_one_number_a_pass() -> None:
     learner = Learner(model_of(), crf=LinearChainCrf(LABELS))
+    looks = not takes_ready_mask(learner.model)
     learner.run_packed()
     reads, passes = reads_of(learner, ready=False)
-    assert reads == passes
+    assert reads == passes * (1 + looks)

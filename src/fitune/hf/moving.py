@@ -6,7 +6,7 @@ all the prefetch there is, and it needs no thread, as long as nothing inside a s
 and what does not (``tests/hf/test_moving.py`` counts the reads):
 
 * packed, padded with a mask that is made ready here, and compiled passes read nothing back;
-* a padded pass whose model looks into its mask (transformers before 5, models with sliding windows) reads once a pass;
+* a model that looks into a mask of its own (transformers before 5, models with sliding windows) reads once a pass;
 * a CRF reads once a pass how many positions its longest row has;
 * the loss is read once a step, after its last pass: a step that is not finite must not reach the optimizer.
 """
