@@ -1,11 +1,16 @@
 """The live view is made from events alone."""
 
+import io
+from pathlib import Path
+
 import pytest
 from rich.console import Console
 from rich.progress import Progress, TextColumn
 
-from fitune.cli.progress import PLAIN_SECONDS, View, reason_text, shown_live
-from fitune.values import Event
+from fitune.cli import progress
+from fitune.cli.progress import PLAIN_SECONDS, View, counted, reason_text, shown_live
+from fitune.data import stream
+from fitune.values import Event, Prediction
 
 
 def event(kind: str, step: int = 0, **data: object) -> Event:
@@ -55,3 +60,23 @@ def test_live_shows_what_is_heard(capsys: pytest.CaptureFixture[str]) -> None:
     with shown_live() as hear:
         hear(event("stopped", 2, reason="finished"))
     assert capsys.readouterr().out == "stopped at step 2: all epochs done\n"
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_bar_over_predictions_goes_to_a_terminal_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(f'{{"text": "{n}"}}\n' for n in range(40)), encoding="utf-8")
+    shown = io.StringIO()
+    monkeypatch.setattr(progress, "Console", lambda stderr: Console(file=shown, force_terminal=terminal, width=80))
+    monkeypatch.setattr(progress, "SHOWN_SECONDS", 0)
+    rows = stream(path)
+    predictions = (Prediction(row.text, source=row.source) for row in rows)
+    found = list(counted(predictions, rows, own_line=True))
+    assert [p.text for p in found] == [str(n) for n in range(40)]
+    assert bool(shown.getvalue()) == terminal
+    if terminal:
+        # The file's last line is empty.
+        assert "98%" in shown.getvalue()
+        assert "40 rows" in shown.getvalue()

@@ -112,6 +112,9 @@ def test_predict_prints_json_on_a_pipe(command: Call, monkeypatch: pytest.Monkey
     assert first == {"text": "张三", "entities": [{"start": 0, "end": 1, "label": "A", "score": 0.5, "text": "张"}]}
     assert second["text"] == "x" * 5000
     assert command("predict", "r", "text", "-o", "out").code == 2
+    refused = command("predict", "r", "text", "--workers", "2")
+    assert refused.code == 2
+    assert refused.err.startswith("--workers: ")
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_a_stream_holds_one_chunk_whatever_comes(tmp_path, monkeypatch):
 
     from fitune.predicting import predictor as module
 
-    monkeypatch.setattr(module, "CHUNK_EXAMPLES", 8)
+    monkeypatch.setattr(module, "STREAMED_EXAMPLES", 8)
     predictor = Predictor(make_model(tmp_path))
     alive = weakref.WeakSet()
 

@@ -1,7 +1,7 @@
 """``fitune predict``: a text, or a whole file, through a trained model."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import Annotated, Any
 
 import typer
@@ -35,54 +35,105 @@ def add(app: typer.Typer) -> None:
                 help=_("torch, onnx, ctranslate2, or the last two with -int8; by default the fastest exact one here."),
             ),
         ] = None,
+        workers: Annotated[
+            int | None,
+            typer.Option(
+                "--workers",
+                metavar="N",
+                min=1,
+                help=_("Processes that share the cores, each with the whole model in memory; for files, on a CPU."),
+            ),
+        ] = None,
         given: Any = None,
     ) -> None:
-        predict_texts(run, texts, out, as_json, given, engine)
+        predict_texts(run, texts, out, as_json, given, engine, workers)
 
     fields = ("format", "text_column", "text_pair_column", "label_column")
     add_verb(app, "predict", with_job_options(predict, fields), _("Use a trained model on a text or a file."))
 
 
 def predict_texts(
-    run: str, texts: list[str], out: str | None, as_json: bool, reading: dict[str, Any], engine: str | None = None
+    run: str,
+    texts: list[str],
+    out: str | None,
+    as_json: bool,
+    reading: dict[str, Any],
+    engine: str | None = None,
+    workers: int | None = None,
 ) -> None:
     """On a terminal for eyes, on a pipe (or with --json) as JSON lines, with ``out`` in the format that came in."""
     import sys
-    from pathlib import Path
+    from contextlib import closing
 
-    from fitune.cli.render import say, screen, show_json, show_prediction
     from fitune.hf import keep_memory
-    from fitune.predicting import Predictor
-    from fitune.values import Refusal
 
-    opened = None
     file = texts[0] if len(texts) == 1 else None
     if file is not None and file != "-" and _is_file(file):
+        from fitune.cli.progress import counted
         from fitune.data import stream
 
         opened = stream(file, labelled=False, **reading)
-    elif out is not None:
-        raise Refusal(_("there is no file of this name"), where=str(file), next_step=_("--out belongs to a file."))
-    elif texts == ["-"]:
+        keep_memory()
+        # Closed whatever happens: other processes may be at work behind it.
+        with (
+            closing(_of_file(run, opened, engine, workers)) as predictions,
+            closing(counted(predictions, opened, own_line=out is None)) as shown,
+        ):
+            _put(shown, out, opened.format, as_json)
+        for skipped in opened.skipped:
+            sys.stderr.write(f"{skipped.source}: {skipped.reason}\n")
+        return
+    _refuse_without_file(file, out, workers)
+    if texts == ["-"]:
         texts = [line.rstrip("\n") for line in sys.stdin if line.strip()]
     else:
         _refuse_file_names(run, texts)
+    from fitune.predicting import Predictor
+
     keep_memory()
-    predictor = Predictor(run, engine=engine)
-    predictions: Iterable[Any] = predictor(texts) if opened is None else predictor.stream(opened)
-    if out is not None and opened is not None:
+    _put(Predictor(run, engine=engine)(texts), None, None, as_json)
+
+
+def _of_file(run: str, rows: Iterable[Any], engine: str | None, workers: int | None) -> Generator[Any, None, None]:
+    if workers is not None and workers > 1:
+        from fitune.predicting import predict_with_workers
+
+        yield from predict_with_workers(run, rows, workers=workers, engine=engine)
+    else:
+        from fitune.predicting import Predictor
+
+        yield from Predictor(run, engine=engine).stream(rows)
+
+
+def _put(predictions: Iterable[Any], out: str | None, format: Any, as_json: bool) -> None:
+    from pathlib import Path
+
+    from fitune.cli.render import say, screen, show_json, show_prediction
+
+    if out is not None:
         from fitune.data import write
 
-        write(Path(out), predictions, opened.format)
+        write(Path(out), predictions, format)
         say(_("Written: {path}", path=out))
-    else:
-        for prediction in predictions:
-            if as_json or not screen().is_terminal:
-                show_json(prediction.to_json())
-            else:
-                show_prediction(prediction)
-    for skipped in opened.skipped if opened is not None else ():
-        sys.stderr.write(f"{skipped.source}: {skipped.reason}\n")
+        return
+    for prediction in predictions:
+        if as_json or not screen().is_terminal:
+            show_json(prediction.to_json())
+        else:
+            show_prediction(prediction)
+
+
+def _refuse_without_file(file: str | None, out: str | None, workers: int | None) -> None:
+    from fitune.values import Refusal
+
+    if out is not None:
+        raise Refusal(_("there is no file of this name"), where=str(file), next_step=_("--out belongs to a file."))
+    if workers is not None and workers > 1:
+        raise Refusal(
+            _("several processes are for a file; these are texts"),
+            where="--workers",
+            next_step=_("Leave it out, or name a file."),
+        )
 
 
 def _refuse_file_names(run: str, texts: list[str]) -> None:

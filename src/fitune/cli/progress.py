@@ -6,14 +6,29 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from pathlib import Path
 from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from fitune.cli.render import say, screen
 from fitune.messages import _
 from fitune.runs import metric_text
-from fitune.values import Event
+from fitune.values import Event, Prediction
+
+if TYPE_CHECKING:
+    from fitune.data import Stream
+
+SHOWN_SECONDS = 0.1
 
 PLAIN_SECONDS = 15.0
 """Least time between two lines about steps where there is no bar."""
@@ -152,3 +167,46 @@ def shown_live(metric: str | None = None) -> Generator[Callable[[Event], None], 
     finally:
         waiting.put(None)
         thread.join(timeout=5)
+
+
+LARGEST_COUNTED_BYTES = 2**30
+"""A larger file has no total: counting its lines would take longer than a second."""
+
+
+def counted(predictions: Iterable[Prediction], rows: Stream, *, own_line: bool) -> Generator[Prediction, None, None]:
+    """The same predictions, with a bar on standard error where that is a terminal.
+
+    The bar goes by the lines of the file that are done. ``own_line``: the predictions go to standard output; where that
+    is the same terminal there is no bar between them.
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal or (own_line and screen().is_terminal):
+        yield from predictions
+        return
+    columns = (
+        BarColumn(bar_width=24),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[figures]}"),
+        TimeElapsedColumn(),
+        TextColumn("/"),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    # Standard output is not the bar's business: rich would print the predictions above it, on standard error.
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as progress:
+        task = progress.add_task("", total=_lines_of(rows), figures="")
+        shown = time.monotonic()
+        for done, prediction in enumerate(predictions, 1):
+            yield prediction
+            if (now := time.monotonic()) - shown > SHOWN_SECONDS:
+                shown = now
+                line = prediction.source.line if prediction.source else None
+                progress.update(task, completed=line, figures=_("{rows} rows", rows=done))
+
+
+def _lines_of(rows: Stream) -> int | None:
+    """Lines of the file; None where a row's number is not that of a line, or where counting takes long."""
+    path = Path(rows.path)
+    if rows.format.name in ("excel", "parquet") or path.stat().st_size > LARGEST_COUNTED_BYTES:
+        return None
+    with path.open("rb") as file:
+        return 1 + sum(block.count(b"\n") for block in iter(lambda: file.read(2**20), b""))

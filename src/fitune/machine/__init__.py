@@ -15,6 +15,7 @@ from fitune.machine.cuda import (
 )
 from fitune.machine.probing import probe
 from fitune.machine.secrets import mask, mask_secrets
+from fitune.machine.system import probe_memory
 from fitune.machine.values import Device, DeviceUser, Disk, Driver, Endpoint, Machine, TorchBuild
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "newest_cuda_of_driver",
     "parse_version",
     "probe",
+    "probe_memory",
     "runs_cuda",
     "wheels",
 ]

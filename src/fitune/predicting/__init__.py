@@ -12,7 +12,10 @@ _FILE_OF = {
     "create_app": "service",
     "export": "export",
     "is_loopback": "serving",
+    "cores_here": "workers",
+    "most_workers": "workers",
     "pack": "pushing",
+    "predict_with_workers": "workers",
     "push": "pushing",
     "serve": "serving",
 }
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
     from fitune.predicting.serving import choose_token as choose_token
     from fitune.predicting.serving import is_loopback as is_loopback
     from fitune.predicting.serving import serve as serve
+    from fitune.predicting.workers import cores_here as cores_here
+    from fitune.predicting.workers import most_workers as most_workers
+    from fitune.predicting.workers import predict_with_workers as predict_with_workers
 
 
 def __getattr__(name: str) -> Any:

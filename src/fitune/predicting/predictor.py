@@ -14,7 +14,9 @@ from fitune.data import Encoder
 from fitune.messages import _
 from fitune.microbatch import Sweep
 from fitune.predicting.choosing import choose_engine
+from fitune.predicting.chunks import STREAMED_EXAMPLES, chunks_of
 from fitune.predicting.engines import load_engine
+from fitune.predicting.workers import predict_with_workers
 from fitune.tasks import encode_parts, read_settings, score
 from fitune.tasks.evaluation import CHUNK_EXAMPLES, EVALUATION_TOKENS, new_sweep
 from fitune.values import Example, Prediction, Refusal
@@ -50,8 +52,8 @@ class Predictor:
         self.folder = model_folder(run)
         self.run = Path(run)
         self.settings = read_settings(self.folder)
-        cuda = device not in (None, "cpu") or (device is None and torch.cuda.is_available())
-        self.engine, folder = choose_engine(self.folder, engine, cuda=cuda)
+        self._device = device
+        self.engine, folder = choose_engine(self.folder, engine, cuda=is_cuda(device))
         saved = load_engine(folder, self.engine, device)
         self.task, self._learner = saved.task, saved.learner
         self._encoder: Encoder = saved.encoder()
@@ -79,10 +81,29 @@ class Predictor:
             raise ValueError(f"{len(texts)} texts but {len(text_pairs)} text_pairs")
         return self._predict([Example(text, text_pair=pair) for text, pair in zip(texts, text_pairs, strict=True)])
 
-    def stream(self, examples: Iterable[Example]) -> Iterator[Prediction]:
-        """Predictions of any number of examples, in their order, in constant memory."""
-        coming = iter(examples)
-        while chunk := list(islice(coming, CHUNK_EXAMPLES)):
+    def stream(self, examples: Iterable[Example], *, workers: int = 1) -> Iterator[Prediction]:
+        """Predictions of any number of examples, in their order, in constant memory.
+
+        Args:
+            workers: 2 or more: so many processes share the cores, each with a model of its own beside this one
+                (``predict_with_workers`` does without this one).
+
+        Raises:
+            Refusal: a model of pairs got a single text, or the other way round; see ``predict_with_workers``.
+        """
+        if workers > 1:
+            refuse_workers_on_cuda(self._device, self.engine)
+            yield from predict_with_workers(
+                self.run,
+                examples,
+                workers=workers,
+                engine=self.engine,
+                device=self._device,
+                span_scores=self._span_scores,
+            )
+            return
+        cuda = next(self._learner.parameters()).device.type != "cpu"
+        for chunk in chunks_of(examples, CHUNK_EXAMPLES if cuda else STREAMED_EXAMPLES):
             yield from self._predict(chunk)
 
     def _predict(self, examples: Sequence[Example]) -> list[Prediction]:
@@ -148,6 +169,21 @@ class Predictor:
         # Texts in which something was found say more than those without.
         rows.sort(key=lambda row: not row.get("entities") and not row.get("labels"))
         return [{key: row[key] for key in ("text", "text_pair") if key in row} for row in rows[:SHOWN_EXAMPLES]]
+
+
+def is_cuda(device: str | None) -> bool:
+    """Whether torch would work on something else than the CPU."""
+    return device not in (None, "cpu") or (device is None and torch.cuda.is_available())
+
+
+def refuse_workers_on_cuda(device: str | None, engine: str) -> None:
+    """Raises a Refusal there: processes would take turns on the card, and each would hold the model in its memory."""
+    if engine == "torch" and is_cuda(device):
+        raise Refusal(
+            _("on a graphics card one process is the fastest"),
+            where="--workers",
+            next_step=_("Leave it out. For several processes on the CPU, hide the card: CUDA_VISIBLE_DEVICES=-1"),
+        )
 
 
 def model_folder(run: str | Path) -> Path:
