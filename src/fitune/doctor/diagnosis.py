@@ -6,8 +6,9 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fitune.doctor.course import history_of_log
 from fitune.doctor.engine import rank
-from fitune.doctor.history import History, history_of_log, read_run
+from fitune.doctor.history import History, read_run
 from fitune.doctor.log import Log
 from fitune.doctor.pages import Rule, all_rules
 from fitune.doctor.raised import went_on

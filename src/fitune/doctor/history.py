@@ -1,4 +1,4 @@
-"""A training's course: losses, evaluations, learning rates, read from a run's events or from a script's log."""
+"""A training's course: losses, evaluations, learning rates; read from a run's events here, from logs in ``course``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from pydantic import ValidationError
 
-from fitune.doctor.log import Log
+from fitune.machine import mask_secrets
 from fitune.values import Event
 
 
@@ -24,7 +25,13 @@ class Reading:
     epoch: float | None
     step: int | None
     line: int
-    evidence: str
+    shown: str
+    """``file:line: text`` as it is."""
+
+    @property
+    def evidence(self) -> str:
+        """``shown`` for a reader: shortened, secrets masked."""
+        return mask_secrets(self.shown if len(self.shown) <= 200 else self.shown[:199] + "…")
 
     @property
     def finite(self) -> bool:
@@ -55,9 +62,19 @@ class History:
                     return name, readings
         return "", []
 
+    @property
+    def scores(self) -> list[float]:
+        """The finite values of ``metric`` as fractions; logs also tell them as percentages."""
+        values = [reading.value for reading in self.metric[1] if reading.finite]
+        return [value / 100 for value in values] if max(values, default=0) > 1.5 else values
+
     def smoothed_losses(self, parts: int = 10) -> list[float]:
-        """Mean training loss of each of ``parts`` equal stretches; fewer when there are fewer readings."""
+        """Mean training loss of each of ``parts`` equal stretches; fewer when there are fewer readings.
+
+        Of each three neighbours the middle one: scripts print the loss of single batches, and one of them says nothing.
+        """
         values = [reading.value for reading in self.losses if reading.finite]
+        values = [median(values[max(0, i - 1) : i + 2]) for i in range(len(values))]
         parts = min(parts, len(values))
         return [
             sum(chunk) / len(chunk)
@@ -114,13 +131,14 @@ def history_of_events(lines: Sequence[str], source: str) -> History:
             metrics = event.data.get("metrics")
             for name, value in (metrics if isinstance(metrics, dict) else {}).items():
                 if (number_ := _number(value)) is not None:
-                    _keep(history, str(name), reading(number_))
+                    keep(history, str(name), reading(number_))
         elif event.kind == "stopped":
             history.stopped = str(event.data.get("reason", ""))
     return history
 
 
-def _keep(history: History, name: str, reading: Reading) -> None:
+def keep(history: History, name: str, reading: Reading) -> None:
+    """Sort a reading of the development set under its loss or a score."""
     if "loss" in name.lower():
         history.evaluation_losses.append(reading)
     elif not re.search(r"runtime|per_second|epoch|step|rows|entities|support|count|learning", name.lower()):
@@ -131,37 +149,3 @@ def read_run(directory: Path) -> History:
     """The course of a run directory."""
     path = directory / "events.jsonl"
     return history_of_events(path.read_text(encoding="utf-8").splitlines(), str(path))
-
-
-_PAIR = re.compile(
-    r"['\"]?([A-Za-z_]\w*)['\"]?\s*[:=]\s*['\"]?(-?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|nan|inf))\b['\"]?", re.IGNORECASE
-)
-
-
-def history_of_log(log: Log) -> History:
-    """The course of the last training in a log, from a Trainer's dictionaries or ``name: value`` lines."""
-    history, ended = History(log.name), False
-    for line in log.lines:
-        if "loss" not in line.text.lower() and "eval_" not in line.text:
-            continue
-        pairs = {name.lower(): value for name, value in _PAIR.findall(line.text)}
-        if "train_runtime" in pairs:
-            ended = True
-            continue
-        told = re.search(r"\bepoch\b\W{0,4}(\d+(?:\.\d+)?)", line.text, re.IGNORECASE)
-        epoch = float(told[1]) if told else None
-        before = history.losses[-1].epoch if history.losses else None
-        if pairs and (ended or (epoch is not None and before is not None and epoch < before - 0.5)):
-            history, ended = History(log.name), False  # another training in the same log: the last one counts
-        for name, text in pairs.items():
-            value = _number(text)
-            if value is None:
-                continue
-            reading = Reading(value, epoch, None, line.number, log.evidence(line, 160))
-            if name in {"loss", "train_loss"}:
-                history.losses.append(reading)
-            elif name in {"learning_rate", "lr"}:
-                history.learning_rates.append(reading)
-            elif re.match(r"(?:eval|val|valid|dev)_", name):
-                _keep(history, name, reading)
-    return history

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from fitune.doctor.log import Hit, Log
+from fitune.doctor.log import Hit, Line, Log
 
 # Names that belong to a head: new for every task, so that their absence is expected.
 _HEAD = re.compile(
@@ -31,6 +31,26 @@ class LoadReport:
 def is_encoder_weight(name: str) -> bool:
     """Whether a parameter's name belongs to the encoder rather than to a head."""
     return bool(_ENCODER.search(name)) and not _HEAD.search(name)
+
+
+def vocabulary_differs(log: Log) -> list[Hit]:
+    """Lines in which the word embeddings have another number of rows in the checkpoint than in the model."""
+    hits = log.find(
+        r"size mismatch for (?:\S+\.)?(?:word_embeddings|embed_tokens|wte|tok_embeddings|shared)\.weight",
+        r"(?:word_embeddings|embed_tokens|wte|tok_embeddings|shared)\.weight\s*(?:\||: found shape)"
+        r".*(?:torch\.Size|mismatch)",
+    )
+    return [
+        hit
+        for hit in hits
+        if len(rows := re.findall(r"torch\.Size\(\[(\d+), \d+\]\)", _with_next(log, hit.line))) >= 2
+        and rows[0] != rows[1]
+    ]
+
+
+def _with_next(log: Log, line: Line) -> str:
+    position = log.lines.index(line)
+    return " ".join(other.text for other in log.lines[position : position + 2])
 
 
 def find_load_report(log: Log) -> LoadReport | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise
 
 from fitune.doctor.log import Hit, Log
+from fitune.doctor.memory_readings import growing_memory
 from fitune.messages import _
 
 _UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "bytes": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
@@ -23,8 +23,8 @@ _FIELDS = {
 }
 _MESSAGE = (
     r"(?:CUDA|HIP|NPU|XPU|MUSA|MLU|SDAA) out of memory|(?:CUDA|HIP) error: out of memory|CUDA_ERROR_OUT_OF_MEMORY"
-    r"|(?<!MPSOut)(?<!Driver)OutOfMemoryError|Out of memory error on GPU \d+|cuda runtime error \(2\)"
-    r"|error=2 : out of memory"
+    r"|(?<!ray\.exceptions\.)(?<!MPSOut)(?<!Driver)OutOfMemoryError|Out of memory error on GPU \d+"
+    r"|cuda runtime error \(2\)|error=2 : out of memory"
     r"|ran out of memory trying to allocate|ResourceExhaustedError.*(?:OOM when allocating|failed to allocate memory)"
     r"|OOM when allocating tensor|No executable batch size found, reached zero"
     r"|reserved by PyTorch but unallocated|reserved in total by PyTorch"
@@ -110,15 +110,6 @@ def _step_before(log: Log, number: int) -> int | None:
     return None
 
 
-def _growing(log: Log, number: int) -> bool:
-    sizes = [
-        float(hit.match[1]) * (1024 if hit.match[2].upper().startswith("G") else 1)
-        for hit in log.find(r"(?:mem(?:ory)?|显存)\w*[^\d\n]{0,24}?([\d.]+)\s*(GiB|GB|G|MiB|MB|M)\b")
-        if hit.line.number < number
-    ]
-    return len(sizes) >= 5 and all(a < b for a, b in pairwise(sizes))
-
-
 def _without_own(named: list[int], held_by_torch: int) -> list[int]:
     """In a container a process does not know its own pid, and the message lists it among the others."""
     own = [n for n in named if -(2**27) <= n - held_by_torch <= _CONTEXT_BYTES]
@@ -163,5 +154,5 @@ def find_oom(log: Log) -> OutOfMemory | None:
         names_others=bool(named),
         step=_step_before(log, number),
         resumed=log.has(*RESUMED),
-        growing=_growing(log, number),
+        growing=bool(growing_memory(log, number)),
     )

@@ -32,6 +32,7 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "note"
 PATTERNS = (
+    r"must be real number, not NoneType",
     r"cannot convert float NaN to integer|IntCastingNaNError|Cannot convert non-finite values|Input y contains NaN",
 )
 

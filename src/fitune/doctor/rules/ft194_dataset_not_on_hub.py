@@ -17,7 +17,7 @@ The message lists the configurations that exist.
 ## How to fix
 
 Download the files from their authors and read them: `fitune train train.json`, or `load_dataset("json",
-data_files={"train": "train.json"})`.
+data_files={"train": "train.json"})`. A loading script still runs with `pip install "datasets<4"`.
 
 ## How safe
 

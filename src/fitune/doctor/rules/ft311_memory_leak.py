@@ -30,9 +30,9 @@ pytorch/pytorch#20433
 
 import ast
 from collections.abc import Iterator
-from itertools import pairwise
 
-from fitune.doctor.log import Hit, Log, symptom
+from fitune.doctor.log import Log, symptom
+from fitune.doctor.memory_readings import growing_memory, grows_threefold
 from fitune.doctor.oom import find_oom
 from fitune.doctor.script import Script
 from fitune.doctor.symptom import Symptom
@@ -41,24 +41,15 @@ SEVERITY = "error"
 
 
 def read(log: Log) -> Iterator[Symptom]:
-    """At least five rising memory readings that double, or end in out of memory."""
+    """At least five rising memory readings that triple, or end in out of memory."""
     oom = find_oom(log)
-    hits = log.find(r"(?:mem(?:ory)?|显存)\w*[^\d\n]{0,24}?([\d.]+)\s*(GiB|GB|G|MiB|MB|M)\b")
-    # Only readings of one kind can be compared: the text before the number must be the same.
-    kinds: dict[str, list[Hit]] = {}
-    for hit in hits:
-        if oom is None or hit.line.number < oom.hits[0].line.number:
-            kinds.setdefault(hit.match[0].split(hit.match[1])[0], []).append(hit)
-    for readings in kinds.values():
-        sizes = [float(hit.match[1]) * (1024 if hit.match[2].upper().startswith("G") else 1) for hit in readings]
-        rising = len(sizes) >= 5 and all(a < b for a, b in pairwise(sizes))
-        if rising and sizes[-1] > 1.5 * sizes[0] and (oom or sizes[-1] > 3 * sizes[0]):
-            yield symptom(
-                [readings[0], readings[-1], *(oom.hits[:1] if oom else [])],
-                confidence=0.95 if oom else 0.7,
-                severity=None if oom else "warning",
-            )
-            return
+    readings = growing_memory(log, oom.hits[0].line.number if oom else None)
+    if readings and (oom or grows_threefold(readings)):
+        yield symptom(
+            [readings[0], readings[-1], *(oom.hits[:1] if oom else [])],
+            confidence=0.95 if oom else 0.7,
+            severity=None if oom else "warning",
+        )
 
 
 def check(script: Script) -> Iterator[Symptom]:

@@ -35,14 +35,20 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 
 SURE = (
+    r"node running low on memory|exited on signal 9 \(Killed\)",
     r"low on resource: memory|oom[-_]kill(?:er|ed)?\b(?! enabled|=0)|OOM Killed"
     r"|Out of memory: Killed process|OOMKilled",
-    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returned non-zero exit status|退出码|返回码|rc)\s*[:=]?\s*137\b",
+    r"(?:exit(?:ed)?(?: with)?(?: code| status)?|returned non-zero exit status|退出码|返回码|\brc|returncode)"
+    r"['\"]?\s*[:=]?\s*(?:137|-9)\b|^make.*Error 137\b",
+    r"^\S*[^\n]{0,80}(?:echo \$\?|\$LASTEXITCODE)\s*\n(?:[^\n]{0,30}\n)?137\s*$|^137 true$",
     r"exitcode\s*:\s*-9|return code = -9|Signal 9 \(SIGKILL\)|\bSIGKILL\b",
+    r"\bOUT_OF_ME(?:MORY|\+)|: task \d+: Out Of Memory",
     r"Exceeded (?:job|step) memory limit|job killed: \w*mem \S+ exceeded|TERM_MEMLIMIT|memory cgroup out of memory",
 )
 LIKELY = (
-    r"^\s*(?:\S+: line \d+:\s+)?(?:\[?\d+\]?\s*[+-]?\s*)?Killed\s*(?:python|nohup|torchrun|$)",
+    r"^(?:zsh|sh|bash|ksh): (?:line )?(?:\d+: )?killed\b|^make\S*: \*\*\* .*\] Killed",
+    r"One of the subprocesses has abruptly died during map|process pool was terminated abruptly",
+    r"^\s*(?:\S+: line \d+:\s+)?(?:\[?\d+\]?\s*[+-]?\s*)?Killed(?:: 9)?\s*(?:python|nohup|torchrun|$)",
     r"^\s*(?:\S+: 行 ?\d+: +)?\d* *已(?:被)?杀死",
     r"(?:it/s|s/it|\?it/s|examples/s|B/s)[^\]]*\]\s*Killed\s*$|died with <Signals\.SIGKILL",
     r"session crashed after using all available RAM|tried to allocate more memory than is available"

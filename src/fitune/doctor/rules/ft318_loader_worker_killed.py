@@ -32,7 +32,7 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
-FOLLOWS = {"FT315", "FT406", "FT316", "FT420"}
+FOLLOWS = {"FT315", "FT406", "FT316", "FT420", "FT415"}
 PATTERNS = (
     r"DataLoader worker \(pid\S* [\d, ]+\) is killed by signal: (?!Bus)",
     r"DataLoader worker \(pid\S* [\d, ]+\) exited unexpectedly",

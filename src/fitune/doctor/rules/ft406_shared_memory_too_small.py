@@ -47,10 +47,13 @@ PATTERNS = (
     r"No space left on device: '/dev/shm",
 )
 
+# The same words, when it is file descriptors that ran out and not bytes.
+UNLESS = (r"shared memory object .*(?:Too many open files|\(24\))",)
+
 
 def read(log: Log) -> Iterator[Symptom]:
     """Bus error in a loader, seen in a log."""
-    yield from matches(log, PATTERNS, confidence=0.98)
+    yield from matches(log, PATTERNS, confidence=0.98, unless=UNLESS)
 
 
 def examine(machine: Machine) -> Iterator[Symptom]:

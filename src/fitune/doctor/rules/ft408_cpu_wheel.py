@@ -2,7 +2,8 @@
 
 ## What it says
 
-`Torch not compiled with CUDA enabled`, or torch's version ends in `+cpu` though a driver is there.
+`Torch not compiled with CUDA enabled`, or torch's version ends in `+cpu` though a driver is there; training runs on
+the processor, many times as slowly.
 
 ## Why
 
@@ -28,7 +29,7 @@ https://pytorch.org/get-started/locally/ ; https://download.pytorch.org/whl/
 
 from collections.abc import Iterator
 
-from fitune.doctor.log import Log, matches
+from fitune.doctor.log import Log, matches, symptom
 from fitune.doctor.symptom import Symptom
 from fitune.machine import Machine, choose_wheel
 from fitune.messages import _
@@ -38,11 +39,26 @@ SEVERITY = "error"
 PERSISTS = True
 TOPIC = "torch"
 PATTERNS = (r"Torch not compiled with CUDA enabled",)
+WITHOUT_CUDA = (
+    r"\b(?:torch|pytorch)(?![a-z])(?: version)?['\"]?[ :=,\w]{0,24}?\d+\.\d+(?:\.\d+)?\+cpu\b|^\d+\.\d+\.\d+\+cpu\b",
+    r"^pytorch\s+\d\S*\s+\S*_cpu_\d",
+    r"CUDA used to build PyTorch: None|(?:torch\.version\.cuda|cuda[ _-]?(?:build|version))['\"]?\W{0,3}\s*None\b",
+)
+# What only a machine with an NVIDIA card prints.
+CARD = (
+    r"\|\s+\d+\s+(?:NVIDIA|Tesla|GeForce|Quadro)\b|^GPU \d+: .*\(UUID"
+    r"|nvidia driver(?: version)?:? \d{3}\.|NVIDIA [^,\n]{3,40}, \d{3}\.\d+"
+    r"|(?:GPU \d|VGA|3D controller|显卡).{0,60}(?:NVIDIA|GeForce|Tesla|RTX)|Driver Version: \d{3}\."
+)
+SEES_CUDA = r"cuda(?:\.is_available\(\)|[ _]available)['\"]?\W{0,3}\s*True|device['\"]?\W{0,3}\s*cuda\b"
 
 
 def read(log: Log) -> Iterator[Symptom]:
     """A CPU build of PyTorch on a machine with a card, seen in a log."""
-    yield from matches(log, PATTERNS, confidence=0.95)
+    if found := [*matches(log, PATTERNS, confidence=0.95)]:
+        yield from found
+    elif (without := log.find(*WITHOUT_CUDA)) and (cards := log.find(CARD)) and not log.has(SEES_CUDA):
+        yield symptom([without[0], cards[0]], confidence=0.9)
 
 
 def examine(machine: Machine) -> Iterator[Symptom]:

@@ -28,6 +28,7 @@ https://github.com/pytorch/pytorch/blob/main/RELEASE.md
 from collections.abc import Iterator
 
 from fitune.doctor.log import Log, matches
+from fitune.doctor.pip_builds import builds_not_on_index
 from fitune.doctor.symptom import Symptom
 from fitune.machine import Machine
 from fitune.messages import _
@@ -37,6 +38,7 @@ TOPIC = "python"
 PATTERNS = (
     r"Could not find a version that satisfies the requirement (?:torch|transformers|tokenizers)\b",
     r"No matching distribution found for (?:torch|transformers|tokenizers)\b",
+    r"has no wheels with a matching Python (?:ABI|implementation|version)",
     r"requires a different Python: ",
     r"is not a supported wheel on this platform",
     r"Requires-Python >=?3\.\d+",
@@ -46,7 +48,8 @@ PATTERNS = (
 
 def read(log: Log) -> Iterator[Symptom]:
     """This Python is too old, too new or 32-bit, seen in a log."""
-    yield from matches(log, PATTERNS, confidence=0.9)
+    if not builds_not_on_index(log):
+        yield from matches(log, PATTERNS, confidence=0.9)
 
 
 def examine(machine: Machine) -> Iterator[Symptom]:

@@ -37,7 +37,7 @@ TOPIC = "memory"
 SAFETY = "safe"
 COMMAND = "ulimit -n 65535"
 PATTERNS = (
-    r"Too many open files|打开的文件过多",
+    r"Too many open files|打开的文件过多|打开文件过多|\[Errno 24\]|too many open files in system|EMFILE\b",
     r"received 0 items of ancdata",
 )
 

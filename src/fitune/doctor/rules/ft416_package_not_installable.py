@@ -3,12 +3,13 @@
 ## What it says
 
 `Failed building wheel for tokenizers`, `can't find Rust compiler`, `PackagesNotFoundError`,
-`ResolutionImpossible`, `externally-managed-environment`.
+`ResolutionImpossible`, `externally-managed-environment`, `No matching distribution found for torch==2.1.0+cu118`.
 
 ## Why
 
 There is no ready-made package for this Python and system, so pip tries to compile it; or the wanted versions
-exclude each other; or the channel does not carry that version; or the system's own Python refuses.
+exclude each other; or the channel does not carry that version (PyPI and its mirrors have no `+cu118` builds); or the
+system's own Python refuses.
 
 ## How to know
 
@@ -30,8 +31,11 @@ https://packaging.python.org/en/latest/tutorials/installing-packages/
 
 from collections.abc import Iterator
 
-from fitune.doctor.log import Log, matches
+from fitune.doctor.log import Log, matches, symptom
+from fitune.doctor.pip_builds import builds_not_on_index
 from fitune.doctor.symptom import Symptom
+from fitune.messages import _
+from fitune.values import Fix
 
 SEVERITY = "error"
 SAFETY = "safe"
@@ -39,7 +43,7 @@ PATTERNS = (
     r"CondaHTTPError|Could not fetch URL https?://|Could not install packages due to an (?:OSError|EnvironmentError)",
     r"subprocess-exited-with-error|legacy-install-failure|pip\._vendor\S*(?:ReadTimeoutError|ConnectTimeoutError"
     r"|MaxRetryError)",
-    r"No matching distribution found for (?!torch|transformers|tokenizers)",
+    r"No matching distribution found for (?!torch|transformers|tokenizers)|has no wheels with a matching platform tag",
     r"Failed building wheel for|Could not build wheels for|can't find Rust compiler|metadata-generation-failed",
     r"PackagesNotFoundError|UnsatisfiableError|LibMambaUnsatisfiableError|ResolutionImpossible",
     r"externally-managed-environment|Microsoft Visual C\+\+ 14\.0 or greater is required",
@@ -49,4 +53,12 @@ PATTERNS = (
 
 def read(log: Log) -> Iterator[Symptom]:
     """pip or conda cannot install a package, seen in a log."""
-    yield from matches(log, PATTERNS, confidence=0.9)
+    if hits := builds_not_on_index(log):
+        package, version, build = hits[0].match.groups()
+        text = _("take it from PyTorch's own index; PyPI and its mirrors have no builds with a + in their version")
+        index = "https://download.pytorch.org/whl/" + build
+        fix = Fix(safety="safe", text=text, command=f"pip install {package}=={version} --index-url {index}")
+        title = _("The package index has no build +{build} of {package}", build=build, package=package)
+        yield symptom(hits, confidence=0.95, title=title, fixes=(fix,))
+    else:
+        yield from matches(log, PATTERNS, confidence=0.9)

@@ -54,7 +54,7 @@ def watch(history: History) -> Iterator[Symptom]:
     after = [r.value for r in history.losses if r.line > course[lowest].line and r.finite]
     if before and after and after[-1] > 0.8 * before[-1]:
         return
-    _name, scores = history.metric
-    if len(scores) == len(course) and max(r.value for r in scores[lowest + 1 :]) > scores[lowest].value + 0.003:
+    scores = history.scores
+    if len(scores) == len(course) and scores[-1] > scores[lowest] + 0.003:
         return
     yield Symptom(evidence=(course[lowest].evidence, last.evidence), confidence=0.85, line=last.line)

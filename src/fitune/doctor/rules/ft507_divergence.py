@@ -2,7 +2,8 @@
 
 ## What it says
 
-The loss fell first and then climbed back, or jumped to where it started and stays there.
+The loss fell first and then climbed back, or jumped to where it started and stays there; or a score that was
+good falls to that of guessing.
 
 ## Why
 
@@ -10,7 +11,7 @@ A learning rate too high, no warm-up, or one broken batch; on small sets BERT so
 
 ## How to know
 
-The loss of the last steps is more than twice its lowest.
+The loss of the last steps is more than twice its lowest, or the last score is less than half of the best.
 
 ## How to fix
 
@@ -26,18 +27,31 @@ Unsafe: learning choices.
 huggingface/transformers#11327
 """
 
+import re
 from collections.abc import Iterator
 
 from fitune.doctor.history import History
 from fitune.doctor.symptom import Symptom
+from fitune.messages import _
 
 SEVERITY = "error"
 SAFETY = "unsafe"
 SETTINGS = {"learning_rate": 2e-05}
 
+# Scores of several trainings beside each other are no course.
+_SEVERAL = re.compile(r"\b(?:fold|trial|seed|run)\b|折|种子", re.IGNORECASE)
+
 
 def watch(history: History) -> Iterator[Symptom]:
-    """The smoothed loss ends far above its lowest."""
+    """The smoothed loss ends far above its lowest, or the score far below its best."""
+    name, readings = history.metric
+    scores = history.scores
+    several = any(_SEVERAL.search(reading.evidence.split(": ", 1)[-1]) for reading in readings)
+    whole = len(scores) == len(readings) >= 2
+    if whole and not several and max(scores) > 0.3 and scores[-1] < 0.5 * max(scores):
+        title = _("The score {name} collapses: training diverges", name=name.removeprefix("eval_"))
+        best, last = readings[scores.index(max(scores))], readings[-1]
+        yield Symptom(evidence=(best.evidence, last.evidence), title=title, confidence=0.84, line=last.line)
     course = history.smoothed_losses()
     if len(course) < 5 or len(history.losses) < 8:
         return

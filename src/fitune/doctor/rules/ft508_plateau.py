@@ -42,8 +42,7 @@ def watch(history: History) -> Iterator[Symptom]:
     if len(course) < 8 or len(history.losses) < 12:
         return
     tail = course[len(course) * 2 // 5 :]
-    _name, scores = history.metric
-    best = max((r.value for r in scores if r.finite), default=None)
+    best = max(history.scores, default=None)
     if max(tail) - min(tail) < 0.03 * max(tail) and min(tail) > 0.4 and (best is None or best < 0.6):
         yield Symptom(
             evidence=(history.losses[len(history.losses) * 2 // 5].evidence, history.losses[-1].evidence),

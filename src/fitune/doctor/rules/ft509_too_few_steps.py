@@ -40,8 +40,13 @@ def watch(history: History) -> Iterator[Symptom]:
     course = history.smoothed_losses()
     if len(scores) < 2 or len(course) < 4 or history.stopped in {"early_stop", "failed", "interrupted"}:
         return
-    values = [reading.value for reading in scores]
-    if values[-1] == max(values) and values[-1] - values[-2] > 0.01 and course[-1] < 0.95 * course[-2]:
+    values = history.scores
+    if (
+        len(values) == len(scores)
+        and values[-1] == max(values)
+        and values[-1] - values[-2] > 0.01
+        and course[-1] < 0.95 * course[-2]
+    ):
         yield Symptom(
             evidence=(scores[-2].evidence, scores[-1].evidence),
             confidence=0.7,

@@ -39,6 +39,9 @@ SEVERITY = "error"
 PATTERNS = (
     r"Could not infer dtype of (?:NoneType|dict|str|\w*Encoding)"
     r"|each element in list of batch should be of equal size|setting an array element with a sequence.*tensor",
+    r"must be real number, not (?:list|dict|str|tuple|\w*Encoding|Image)"
+    r"|expected Tensor as element \d+ in argument \d+, but got (?:list|str|dict)"
+    r"|only integer tensors of a single element can be converted to an index",
     r"batch must contain tensors, numpy arrays, numbers, dicts or lists",
     r"Unable to create tensor, you should probably activate truncation",
     r"expected sequence of length \d+ at dim \d+ \(got \d+\)",

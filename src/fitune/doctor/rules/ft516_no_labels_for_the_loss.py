@@ -3,7 +3,8 @@
 ## What it says
 
 `The model did not return a loss from the inputs, only the following keys: logits`, `No columns in the dataset
-match the model's forward method signature`, `You have to specify either input_ids or inputs_embeds`.
+match the model's forward method signature`, `You have to specify either input_ids or inputs_embeds`,
+`Invalid key: 7 is out of bounds for size 0`.
 
 ## Why
 
@@ -40,6 +41,7 @@ PATTERNS = (
     r"'NoneType' object has no attribute 'backward'|The batch received was empty, your model won't be able to train",
     r"KeyError: 'loss'|unsupported operand type\(s\) for /=?: 'NoneType' and 'int'",
     r"The model did not return a loss from the inputs",
+    r"Invalid key: .{1,40} is out of bounds for size 0\b|Index \S+ out of range for dataset of size 0\b",
     r"No columns in the dataset match the model's forward method signature",
     r"You (?:have to|must) specify (?:either|exactly one of) input_ids"
     r"|You should supply an encoding or a list of encodings to this method",

@@ -36,7 +36,7 @@ SEVERITY = "note"
 def watch(history: History) -> Iterator[Symptom]:
     """Three evaluations within half a point, at the top."""
     _name, scores = history.metric
-    values = [reading.value for reading in scores if reading.finite]
+    values = history.scores
     if (
         len(values) >= 3
         and max(values[-3:]) - min(values[-3:]) < 0.005

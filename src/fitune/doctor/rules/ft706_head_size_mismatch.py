@@ -7,8 +7,8 @@ model is torch.Size([9, 768])`.
 
 ## Why
 
-The checkpoint was trained with another label set than `num_labels` says. When an embedding is named, tokenizer
-and model do not belong together.
+The checkpoint was trained with another label set than `num_labels` says. When the word embeddings are named, that is
+FT705: tokenizer, configuration and weights are not of one model.
 
 ## How to know
 
@@ -30,6 +30,7 @@ huggingface/transformers#20327 ; ThilinaRajapakse/simpletransformers#255
 
 from collections.abc import Iterator
 
+from fitune.doctor.load_report import vocabulary_differs
 from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
@@ -46,5 +47,5 @@ PATTERNS = (
 def read(log: Log) -> Iterator[Symptom]:
     """The saved head has another number of labels, seen in a log."""
     renamed = log.has(r"Missing key\(s\) in state_dict") and not log.has(PATTERNS[0])
-    if not renamed:
+    if not renamed and not vocabulary_differs(log):
         yield from matches(log, PATTERNS, confidence=0.95)

@@ -29,11 +29,26 @@ https://huggingface.co/docs/transformers/main_classes/trainer
 import ast
 from collections.abc import Iterator
 
+from fitune.doctor.log import Log, symptom
 from fitune.doctor.script import Call, Script, name_of
 from fitune.doctor.symptom import Edit, Symptom
 
 SEVERITY = "warning"
 SAFETY = "safe"
+
+
+FAILED = (
+    r"must be real number, not (?:list|dict|str|tuple)|too many dimensions 'str'|Could not infer dtype of (?:dict|str)",
+    r"Unable to create tensor, you should probably activate|batch must contain tensors, numpy arrays, numbers",
+    r"expected Tensor as element \d+ in argument \d+, but got (?:list|str|dict)",
+)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """The argument in a log beside a collator that failed on a column."""
+    kept, failed = log.find(r"remove_unused_columns['\"]?\s*[=:]\s*False"), log.find(*FAILED)
+    if kept and failed:
+        yield symptom([*failed, *kept], confidence=0.97, severity="error")
 
 
 def check(script: Script) -> Iterator[Symptom]:
