@@ -27,6 +27,8 @@ def reference(language: str) -> str:
     for verb in VERBS:
         parts.append(f"\n## fitune {verb}\n\n{commands[verb].help}\n\n| {option} | {meaning} |\n| --- | --- |\n")
         parts += [f"| {spelling(p)} | {cell(p.help or '')} |\n" for p in commands[verb].params]
+        if commands[verb].epilog:
+            parts.append(f"\n{commands[verb].epilog}\n")
     return "".join(parts)
 
 

@@ -99,15 +99,18 @@ def build_app(arguments: Sequence[str] = ()) -> typer.Typer:
     return app
 
 
-def add_verb(app: typer.Typer, name: str, function: Callable[..., Any], help_text: str) -> None:
-    """Register one verb; whatever it raises is said by ``guarded``, before the parser can say it in its own way."""
+def add_verb(app: typer.Typer, name: str, function: Callable[..., Any], help_text: str, epilog: str = "") -> None:
+    """Register one verb, with a sentence below its options.
+
+    Whatever it raises is said by ``guarded``, before the parser can say it in its own way.
+    """
 
     @functools.wraps(function)
     def run(*arguments: Any, **named: Any) -> None:
         with guarded([name, repr(named)]):
             function(*arguments, **named)
 
-    app.command(name, cls=_Command, help=help_text)(run)
+    app.command(name, cls=_Command, help=help_text, epilog=epilog or None)(run)
 
 
 def _print_version(wanted: bool) -> None:

@@ -26,7 +26,13 @@ def add(app: typer.Typer) -> None:
     ) -> None:
         show_diagnosis(source, fix, job, as_json)
 
-    add_verb(app, "diagnose", diagnose, _("Say what a log, a run or a script died of, and mend it."))
+    add_verb(
+        app,
+        "diagnose",
+        diagnose,
+        _("Say what a log, a run or a script died of, and mend it."),
+        _("Exit code: 0 no error found, 1 an error found or nothing recognised in a log, 2 it cannot be read."),
+    )
 
 
 def show_diagnosis(source: str, fix: str | None, job: str | None, as_json: bool) -> None:

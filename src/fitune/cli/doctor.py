@@ -20,7 +20,13 @@ def add(app: typer.Typer) -> None:
     ) -> None:
         show_machine(job, offline, as_json)
 
-    add_verb(app, "doctor", doctor, _("Say whether this machine is ready for fine-tuning, and what to type next."))
+    add_verb(
+        app,
+        "doctor",
+        doctor,
+        _("Say whether this machine is ready for fine-tuning, and what to type next."),
+        _("Exit code: 0 ready, also with warnings; 1 there is a problem; 2 the job cannot be read."),
+    )
 
 
 def show_machine(job_file: str | None, offline: bool, as_json: bool) -> None:

@@ -161,8 +161,10 @@ def refusal_text(refusal: Refusal) -> str:
 
 
 def fix_text(fix: Fix) -> str:
-    """A fix in one line; a command takes the place of the sentence's full stop."""
-    return f"{fix.text.rstrip('.。')}: {fix.command}" if fix.command else fix.text
+    """A fix in one line; a command that the sentence does not say takes the place of its full stop."""
+    if not fix.command or fix.command in fix.text:
+        return fix.text
+    return _("{advice}: {command}", advice=fix.text.rstrip(".。"), command=fix.command)
 
 
 def write_bug_log(arguments: Sequence[str], error: BaseException) -> Path:

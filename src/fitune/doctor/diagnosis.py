@@ -16,7 +16,7 @@ from fitune.doctor.script import Script
 from fitune.doctor.simulator import for_job
 from fitune.doctor.symptom import Edit, Symptom
 from fitune.machine import mask
-from fitune.messages import _
+from fitune.messages import _, system_reason
 from fitune.values import Finding, Refusal
 
 
@@ -99,7 +99,7 @@ def diagnose(path: str, *, job: Path | None = None) -> Diagnosis:
         raw = there.read_bytes()
     except OSError as error:
         raise Refusal(
-            _("cannot be read: {reason}", reason=error.strerror or error),
+            _("cannot be read: {reason}", reason=system_reason(error)),
             where=path,
             next_step=_("give a log file, a script, a run directory, or - for standard input"),
         ) from error

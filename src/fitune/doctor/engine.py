@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from fitune.doctor.log import Log
 from fitune.doctor.pages import Rule
 from fitune.doctor.symptom import Symptom
+from fitune.messages import _
 from fitune.values import Finding, Fix
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
@@ -15,11 +16,12 @@ _ORDER = {"error": 0, "warning": 1, "note": 2}
 def page_fix(rule: Rule) -> Fix:
     """The page's "How to fix" as a Fix."""
     module = rule.module
+    command: str | None = getattr(module, "COMMAND", None)
     return Fix(
         safety=getattr(module, "SAFETY", "display"),
         text=rule.page().fix,
         settings=getattr(module, "SETTINGS", {}),
-        command=getattr(module, "COMMAND", None),
+        command=command.replace("FILE", _("FILE")) if command else None,
     )
 
 

@@ -17,8 +17,9 @@ is the likelier cause.
 
 ## How to fix
 
-Let fitune choose the micro-batch (`fitune plan job.toml`), or lower `per_device_train_batch_size` and raise
-`gradient_accumulation_steps` by the same factor; use `attn_implementation="sdpa"`.
+Let fitune choose the micro-batch (`fitune plan FILE`, with your training file), or in a script lower
+`per_device_train_batch_size` and raise `gradient_accumulation_steps` by the same factor; use
+`attn_implementation="sdpa"`.
 
 ## How safe
 

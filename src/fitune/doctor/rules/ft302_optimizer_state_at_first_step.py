@@ -16,7 +16,7 @@ The frames name `optim/adamw.py`, `_init_group` or `_multi_tensor_adamw`; the pr
 ## How to fix
 
 Use `optim="adamw_torch_fused"` (no temporaries) and a smaller micro-batch; when the states alone do not fit,
-8-bit AdamW or LoRA (`fitune plan job.toml` says which).
+8-bit AdamW or LoRA (`fitune plan FILE` says which).
 
 ## How safe
 

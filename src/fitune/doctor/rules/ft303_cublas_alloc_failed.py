@@ -15,7 +15,7 @@ A device-side assert in the same log points to a wrong label or id instead; with
 
 ## How to fix
 
-Leave room: a smaller micro-batch (`fitune plan job.toml`); in a script, `torch.cuda.empty_cache()` and a retry
+Leave room: a smaller micro-batch (`fitune plan FILE`); in a script, `torch.cuda.empty_cache()` and a retry
 get over it once.
 
 ## How safe

@@ -15,7 +15,7 @@ broken (FT404).
 
 ## How to fix
 
-Use a smaller micro-batch (`fitune plan job.toml`), and let one cuDNN be found: no second one in
+Use a smaller micro-batch (`fitune plan FILE`), and let one cuDNN be found: no second one in
 `LD_LIBRARY_PATH`.
 
 ## How safe

@@ -111,6 +111,6 @@ def _user(device: Device, pid: int, name: str, owner: str, kind: str, used_bytes
         fix = Fix(
             safety="safe",
             text=_("it is not yours: take another card, or ask its owner"),
-            command="CUDA_VISIBLE_DEVICES=N fitune train job.toml",
+            command="CUDA_VISIBLE_DEVICES=N fitune train " + _("FILE"),
         )
     return Symptom(evidence=(text,), severity="warning", fixes=(fix,))

@@ -16,7 +16,7 @@ The log shows that half precision is in use, and the out-of-memory message.
 
 ## How to fix
 
-Look at tokens per pass rather than at precision: `fitune plan job.toml`; eager attention to sdpa and a token
+Look at tokens per pass rather than at precision: `fitune plan FILE`; eager attention to sdpa and a token
 budget save more than fp16 does.
 
 ## How safe

@@ -36,7 +36,7 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 FOLLOWS = {"FT531", "FT532", "FT533", "FT291", "FT301", "FT402"}
-COMMAND = "env -u LD_LIBRARY_PATH fitune train job.toml"
+COMMAND = "env -u LD_LIBRARY_PATH python train.py"
 PATTERNS = (
     r"cuDNN Frontend error|(?:CUSPARSE|CUSOLVER|CUFFT)_(?:STATUS_)?(?!SUCCESS|ALLOC_FAILED)[A-Z]{4}\w+"
     r"|cudnnException",
