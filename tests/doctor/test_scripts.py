@@ -12,54 +12,25 @@ from fitune.doctor import diagnose_script
 from fitune.doctor.script import Script
 from fitune.values import Refusal
 
+from .workplace import entity_rows, make_tiny_model, reviews, write_json_lines, write_table
+
 FOLDER = Path(__file__).parent / "scripts"
 ENTITIES = (FOLDER / "entities.py").read_text(encoding="utf-8")
 SENTIMENT = (FOLDER / "sentiment.py").read_text(encoding="utf-8")
 # What stands between the script and its first step on today's transformers, on a machine without a card.
 ONLY_TO_RUN = {"FT805", "FT814", "FT819"}
-NAMES, PLACES, FIRMS = (
-    ("张伟", "王芳", "李强", "赵敏丽"),
-    ("北京", "上海", "广", "石家庄"),
-    ("华为", "小米", "阿里云", "金"),
-)
-TEXTS = ("{n}去了{p}", "{n}在{f}上班", "请{f}的{n}到{p}出差", "在{p}的{f}请{n}来", "今天{n}不在{p}")
-
-
-def entity_rows(count, offset=0):
-    """Rows in the shape of CLUENER's: inclusive ends."""
-    rows = []
-    for i in range(offset, offset + count):
-        fills = {"n": NAMES[i % 4], "p": PLACES[i // 4 % 4], "f": FIRMS[i // 16 % 4]}
-        text, label = TEXTS[i % 5].format(**fills), {}
-        for kind, key in (("name", "n"), ("address", "p"), ("company", "f")):
-            at = text.find(fills[key])
-            if at >= 0:
-                label[kind] = [[at, at + len(fills[key]) - 1]]
-        rows.append({"text": text, "label": label})
-    return rows
 
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory):
     """A folder with tiny data and a tiny BERT with random weights."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
     folder = tmp_path_factory.mktemp("scripts")
-    for name, rows in (("train.json", entity_rows(160)), ("dev.json", entity_rows(40, 163))):
-        (folder / name).write_text("\n".join(json.dumps(r, ensure_ascii=False) for r in rows) + "\n", encoding="utf-8")
-    lines = ["text,label", *(f"{'很好吃' if i % 2 else '太难吃'}的{PLACES[i % 4]}菜,{i % 2}" for i in range(60))]
-    (folder / "sentiment_data.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    characters = sorted({c for r in entity_rows(200) for c in r["text"]} | set("很好吃太难的菜"))
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
-    (folder / "tiny").mkdir()
-    (folder / "tiny" / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
-    (folder / "tiny" / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}', encoding="utf-8")
-    torch.manual_seed(1)
-    config = transformers.BertConfig(
-        vocab_size=len(words), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64,
-        max_position_embeddings=128,
-    )  # fmt: skip
-    transformers.BertModel(config).save_pretrained(folder / "tiny")
+    write_json_lines(folder / "train.json", entity_rows(160))
+    write_json_lines(folder / "dev.json", entity_rows(40, 163))
+    write_table(folder / "sentiment_data.csv", ("text", "label"), reviews(60))
+    make_tiny_model(folder / "tiny")
     return folder
 
 

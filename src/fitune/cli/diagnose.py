@@ -40,16 +40,18 @@ def show_diagnosis(source: str, fix: str | None, job: str | None, as_json: bool)
     from pathlib import Path
 
     from fitune.cli.render import say, show_findings, show_json
-    from fitune.doctor import diagnose
+    from fitune.doctor import diagnose, diagnose_script
     from fitune.values import Refusal
 
     found = diagnose(source, job=Path(job) if job else None)
     if fix is not None:
         if found.mended is None:
+            if not as_json:
+                show_findings(found.findings)
             raise Refusal(
                 _("there is nothing that can be mended by itself"),
                 where=source,
-                next_step=_("Read the findings: fitune diagnose {source}", source=source),
+                next_step=_("Mend by hand what the findings say."),
             )
         if Path(fix).exists():
             raise Refusal(_("this file is there already"), where=fix, next_step=_("Choose another name."))
@@ -71,6 +73,10 @@ def show_diagnosis(source: str, fix: str | None, job: str | None, as_json: bool)
             say(_("Nothing was found."))
         if fix is not None:
             say(_("A mended copy is in {path}", path=fix))
+            left = diagnose_script(found.mended or "", fix, folder=Path(source).resolve().parent).findings
+            if left:
+                places = ", ".join(f"{finding.code} {finding.evidence[0].split(': ')[0]}" for finding in left)
+                say(_("Left to you in it: {places}", places=places))
         elif found.mended is not None:
             say(_("A mended copy: fitune diagnose {source} --fix OUT", source=source))
     if any(finding.severity == "error" for finding in found.findings) or (not found.findings and found.to_send):

@@ -30,23 +30,26 @@ import ast
 import re
 from collections.abc import Iterator
 
-from fitune.doctor.script import Script
+from fitune.doctor.label_names import keywords_for_names
+from fitune.doctor.script import Call, Script
 from fitune.doctor.symptom import Edit, Symptom
+from fitune.messages import _
+from fitune.values import Fix
 
 SEVERITY = "warning"
 SAFETY = "safe"
 
-METRIC = '''def compute_metrics(prediction):
+METRIC = '''def NAME(prediction):
     """Entity F1: an entity counts when its borders and its type are right."""
-
     def entities(tags):
         found, start, kind = set(), None, None
         for i, tag in enumerate([*tags, "O"]):
-            if start is not None and tag != f"I-{kind}":
+            part, _, name = tag.partition("-")
+            if start is not None and (part not in ("I", "M", "E") or name != kind):
                 found.add((start, i, kind))
                 start = None
-            if tag.startswith("B-"):
-                start, kind = i, tag[2:]
+            if part in ("B", "S"):
+                start, kind = i, name
         return found
 
     names = MODEL.config.id2label
@@ -56,9 +59,8 @@ METRIC = '''def compute_metrics(prediction):
         guess = entities([names[int(i)] for i in scores.argmax(-1)[kept]])
         right = entities([names[int(i)] for i in truth[kept]])
         hits, said, gold = hits + len(guess & right), said + len(guess), gold + len(right)
-    return {"f1": 2 * hits / max(1, said + gold), "precision": hits / max(1, said), "recall": hits / max(1, gold)}
-
-
+    scores = {"f1": 2 * hits / max(1, said + gold), "precision": hits / max(1, said), "recall": hits / max(1, gold)}
+    return RETURNED
 '''
 
 
@@ -67,16 +69,52 @@ def check(script: Script) -> Iterator[Symptom]:
     if not script.is_token_task:
         return
     for trainer in script.calls("Trainer"):
-        if trainer.keyword("compute_metrics"):
-            if not re.search(r"seqeval|entit|f1_score|\bf1\b|conlleval", script.text, re.IGNORECASE):
-                yield script.symptom(trainer.node)
+        own = trainer.keyword("compute_metrics")
+        if own and re.search(r"seqeval|entit|f1_score|\bf1\b|conlleval", script.text, re.IGNORECASE):
             continue
-        model, statement = script.resolve(trainer.value("model")), script.statement(trainer.node)
-        name = trainer.value("model")
-        edits: list[Edit] = []
-        if isinstance(name, ast.Name) and model is not None and statement is not None:
-            edits = [
-                script.insert_before(statement, METRIC.replace("MODEL", name.id).rstrip("\n") + "\n\n"),
-                script.add_keyword(trainer, "compute_metrics=compute_metrics"),
-            ]
-        yield script.symptom(trainer.node, edits=edits)
+        edits = _edits(script, trainer, own)
+        yield script.symptom(trainer.node, edits=edits, fixes=() if edits else (_by_hand(),))
+
+
+def _edits(script: Script, trainer: Call, own: ast.keyword | None) -> list[Edit]:
+    """The metric above the Trainer; what the script's own one says is kept beside it."""
+    name = trainer.value("model") or next(iter(trainer.node.args), None)
+    statement = script.statement(trainer.node)
+    if not isinstance(name, ast.Name) or statement is None or not _knows_its_names(script, name):
+        return []
+    if own is None:
+        return [
+            script.insert_before(statement, _metric("compute_metrics", name.id, "scores")),
+            script.add_keyword(trainer, "compute_metrics=compute_metrics"),
+        ]
+    if not isinstance(own.value, ast.Name):
+        return []
+    returned = f"{{**{own.value.id}(prediction), **scores}}"
+    return [
+        script.insert_before(statement, _metric("entity_metrics", name.id, returned)),
+        script.replace(own.value, "entity_metrics"),
+    ]
+
+
+def _metric(name: str, model: str, returned: str) -> str:
+    text = METRIC.replace("NAME", name).replace("MODEL", model).replace("RETURNED", returned)
+    return text.rstrip("\n") + "\n\n"
+
+
+def _knows_its_names(script: Script, model: ast.Name) -> bool:
+    """Whether the model's configuration has B- and I- names, or will have them in the mended copy (FT817)."""
+    made = script.resolve(model)
+    if not isinstance(made, ast.Call):
+        return False
+    call = Call(made)
+    return bool(call.keyword("id2label") or call.keyword("config") or keywords_for_names(script, call)) or not (
+        call.keyword("num_labels")
+    )
+
+
+def _by_hand() -> Fix:
+    text = _(
+        "the script does not show the names of its labels, so this is left to you: give the model id2label, and the "
+        "Trainer a compute_metrics that turns label_ids and argmax(-1) into names and calls seqeval.metrics.f1_score"
+    )
+    return Fix(safety="safe", text=text)

@@ -14,7 +14,8 @@ The saved config then says LABEL_0, LABEL_1; whoever loads the model must guess.
 
 ## How to fix
 
-Pass the names: `id2label=id2label, label2id=label2id`.
+Pass the names: `id2label=id2label, label2id=label2id`. The mended copy takes them from the list or table that the
+script has.
 
 ## How safe
 
@@ -27,8 +28,11 @@ https://huggingface.co/docs/transformers/tasks/sequence_classification
 
 from collections.abc import Iterator
 
+from fitune.doctor.label_names import keywords_for_names
 from fitune.doctor.script import Script
 from fitune.doctor.symptom import Symptom
+from fitune.messages import _
+from fitune.values import Fix
 
 SEVERITY = "note"
 SAFETY = "safe"
@@ -40,6 +44,16 @@ def check(script: Script) -> Iterator[Symptom]:
         keyword = call.keyword("num_labels")
         if keyword is None or call.keyword("id2label") or call.keyword("config"):
             continue
-        known = script.assigned("id2label") is not None and script.assigned("label2id") is not None
-        edits = [script.add_keyword(call, "id2label=id2label, label2id=label2id")] if known else []
-        yield script.symptom(keyword, edits=edits)
+        names = keywords_for_names(script, call)
+        if names:
+            yield script.symptom(keyword, edits=[script.add_keyword(call, names)])
+        else:
+            yield script.symptom(keyword, fixes=(_by_hand(),))
+
+
+def _by_hand() -> Fix:
+    text = _(
+        "the script does not have the names, so this is left to you: write names = [...] in the order of their "
+        "numbers, and pass id2label=dict(enumerate(names)), label2id=dict(zip(names, range(len(names))))"
+    )
+    return Fix(safety="safe", text=text)

@@ -14,7 +14,8 @@ The message names what is missing.
 
 ## How to fix
 
-Import it from where it lives now: `from torch.optim import AdamW`; `import evaluate` and `evaluate.load(...)`.
+Import it from where it lives now: `from torch.optim import AdamW`; `from evaluate import load`
+after `pip install evaluate`.
 
 ## How safe
 
@@ -30,7 +31,7 @@ from collections.abc import Iterator
 
 from fitune.doctor.log import Log, matches
 from fitune.doctor.script import Script
-from fitune.doctor.symptom import Symptom
+from fitune.doctor.symptom import Edit, Symptom
 
 # Methods and functions that newer versions of their libraries took away.
 GONE = (
@@ -65,4 +66,28 @@ def check(script: Script) -> Iterator[Symptom]:
             kept = f"\nfrom transformers import {', '.join(others)}" if others else ""
             yield script.symptom(node, edits=[script.replace(node, "from torch.optim import AdamW" + kept)])
         elif node.module == "datasets" and "load_metric" in names:
-            yield script.symptom(node)
+            others = [ast.unparse(alias) for alias in node.names if alias.name != "load_metric"]
+            kept = f"\nfrom datasets import {', '.join(others)}" if others else ""
+            old = next(alias.asname or alias.name for alias in node.names if alias.name == "load_metric")
+            # Under its old name: a script often has an "evaluate" of its own.
+            new = f"from evaluate import load as {old}"
+            yield script.symptom(node, edits=[script.replace(node, new + kept), *_not_known_to_evaluate(script, old)])
+    for call in script.calls("load_metric"):
+        function = call.node.func
+        if (
+            isinstance(function, ast.Attribute)
+            and isinstance(function.value, ast.Name)
+            and function.value.id == "datasets"
+        ):
+            added = script.add_import("from evaluate import load as load_metric", "load_metric")
+            edits = [*added, script.replace(function, "load_metric"), *_not_known_to_evaluate(script, "load_metric")]
+            yield script.symptom(call.node, edits=edits)
+
+
+def _not_known_to_evaluate(script: Script, name: str) -> list[Edit]:
+    """Arguments of load_metric that evaluate.load would hand on to the metric."""
+    return [
+        script.delete_keyword(call, keyword)
+        for call in script.calls(name)
+        if (keyword := call.keyword("trust_remote_code")) is not None
+    ]
