@@ -12,8 +12,6 @@ _FILE_OF = {
     "create_app": "service",
     "export": "export",
     "is_loopback": "serving",
-    "cores_here": "workers",
-    "most_workers": "workers",
     "pack": "pushing",
     "predict_with_workers": "workers",
     "push": "pushing",
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
     from fitune.predicting.serving import choose_token as choose_token
     from fitune.predicting.serving import is_loopback as is_loopback
     from fitune.predicting.serving import serve as serve
-    from fitune.predicting.workers import cores_here as cores_here
-    from fitune.predicting.workers import most_workers as most_workers
     from fitune.predicting.workers import predict_with_workers as predict_with_workers
 
 

@@ -21,7 +21,7 @@ from fitune.messages import _, language
 from fitune.predicting.chunks import STREAMED_EXAMPLES, chunks_of, pack, pack_examples, unpack_predictions
 from fitune.values import Example, Prediction, Refusal
 
-__all__ = ["cores_here", "predict_with_workers"]
+__all__ = ["predict_with_workers"]
 
 AHEAD_CHUNKS = 2
 """Chunks in flight for each worker: one in its hands, and as many again that wait for a slower one's turn to come."""
