@@ -18,8 +18,8 @@ __all__ = ["STREAMED_EXAMPLES", "WorkerError", "chunks_of"]
 
 STREAMED_EXAMPLES = 512
 """Examples of a stream that a CPU predicts together, whether one process works or several: the same passes, the same
-bits. Enough to fill passes of like length (1,024 texts of CLUENER lengths, bert-base: 85.4 CPU-seconds in one piece, 85.5
-to 86.3 in two), few enough that processes end at about the same time."""
+bits. Enough to fill passes of like length (1,024 texts of CLUENER lengths, bert-base: 85.4 CPU-seconds in one piece,
+85.5 to 86.3 in two), few enough that processes end at about the same time."""
 
 
 class WorkerError(Exception):
