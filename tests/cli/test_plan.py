@@ -8,7 +8,7 @@ import pytest
 
 from fitune.catalog import card_of
 from fitune.cli.train import fit_of
-from fitune.planning import Explanation, Planning, Unfit, child
+from fitune.planning import Explanation, Planning, Unfit, child, offers_compiling
 from fitune.planning.outcome import LargeTensor, Lengths
 from fitune.values import Estimate, Fidelity, Fit, Job, Plan, Refusal, RejectedFit
 from tests.cli.conftest import Call
@@ -20,10 +20,10 @@ def rejected(reason: str) -> RejectedFit:
     return RejectedFit(fit=Fit(), fidelity=Fidelity.EXACT, reason=reason)
 
 
-def planning(*ids: str) -> Planning:
+def planning(*ids: str, seconds: float = 600) -> Planning:
     estimate = Estimate(
         predicted_peak_bytes=5 * GIB,
-        predicted_seconds=600,
+        predicted_seconds=seconds,
         predicted_seconds_low=420,
         predicted_seconds_high=1020,
         predicted_seconds_per_epoch=200,
@@ -105,6 +105,31 @@ def test_train_takes_the_fit_of_a_plan(command: Call, data: str) -> None:
     for wrong in ("plans.json", "nothing.json", data):
         with pytest.raises(Refusal):
             fit_of(None, None, wrong)
+
+
+def test_compiling_is_offered_for_long_jobs_on_a_card_alone(command: Call, data: str) -> None:
+    assert "--compile" not in command("plan", data, "--card", "t4").out
+    long, short = planning("t4", seconds=3600).plans[0], planning("t4", seconds=1700).plans[0]
+    assert (offers_compiling(long), offers_compiling(short)) == (True, False)
+    cpu = card_of("t4").model_copy(update={"compute_capability": None})
+    assert not offers_compiling(long.model_copy(update={"card": cpu}))
+    assert not offers_compiling(long.model_copy(update={"estimate": None}))
+
+
+def test_a_long_job_is_told_of_compiling(command: Call, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "_ask", lambda _request: planning("t4", seconds=3600).model_dump(mode="json"))
+    assert "--compile: fitune train tries it on one step" in command("plan", data, "--card", "t4").out
+
+
+def test_compile_is_a_memory_choice_that_was_typed(command: Call, data: str) -> None:
+    fit = fit_of(None, None, compile_model=True)
+    assert fit is not None
+    assert fit.model_fields_set == {"compile"}
+    assert fit.compile
+    assert fit_of(None, None) is None
+    Path("plan.json").write_text(command("plan", data, "--card", "t4", "--json").out, encoding="utf-8")
+    planned = fit_of(None, None, "plan.json", compile_model=True)
+    assert planned == Fit(precision="fp16", micro_batch_tokens=2048, compile=True)
 
 
 def test_wrong_words_are_refused(command: Call, data: str) -> None:

@@ -10,8 +10,8 @@ from fitune.runs import Run
 from fitune.values import Card, Estimate, Event, Fidelity, Fit, Job, Plan, Refusal
 
 
-def started(device: str) -> Event:
-    data = {"device": device, "fit": {"precision": "fp16"}}
+def started(device: str, **fit: object) -> Event:
+    data = {"device": device, "fit": {"precision": "fp16", **fit}}
     return Event.model_validate({"kind": "started", "step": 0, "time": 0, "data": data})
 
 
@@ -35,6 +35,14 @@ def test_a_run_on_a_known_card_gets_its_plan(tmp_path: Path, monkeypatch: pytest
     assert run.plan is not None
     assert run.plan.card is not None
     assert (run.plan.card.id, run.plan.fit.precision) == ("t4", "fp16")
+
+
+def test_a_compiled_run_is_measured_and_not_predicted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fitune.planning.estimate", estimate, raising=False)
+    run = Run.create(tmp_path / "r-1", Job(train="x"))
+    plan_beside(run.directory)(started("Tesla T4", compile=True))
+    wait()
+    assert run.plan is None
 
 
 def test_a_cpu_or_an_unknown_card_gets_none_and_a_failure_is_logged(

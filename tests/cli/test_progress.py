@@ -46,10 +46,12 @@ def test_the_best_score_stays_the_best(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_other_events_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     view = View(None, None)
+    view.see(event("started", steps_total=9, pace={"compile_note": "torch.compile is not kept"}))
     view.see(event("micro_batch", 7, from_tokens=4096, to_tokens=2048, reason="out of memory"))
     view.see(event("resumed", 8))
     view.see(event("stopped", 9, reason="early_stop"))
     out = capsys.readouterr().out
+    assert "torch.compile is not kept\n" in out
     assert "step 7: micro-batch 4096 -> 2048 tokens (out of memory)" in out
     assert "going on from step 8" in out
     assert "stopped at step 9: no more improvement" in out

@@ -12,7 +12,7 @@ READING = "format label-column multi-label no-multi-label task text-column text-
 OPTIONS = {
     "demo": "epochs folder model out rows task",
     "check": f"fix force json model {READING}",
-    "train": "deadline detach fresh max-hours micro-batch out plan precision report-to",
+    "train": "compile deadline detach fresh max-hours micro-batch out plan precision report-to",
     "plan": "allow card explain json out prices",
     "cards": "json mine",
     "init": "force out",

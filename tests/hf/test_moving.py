@@ -154,4 +154,4 @@ def test_a_crf_reads_one_number_a_pass() -> None:
     looks = not takes_ready_mask(learner.model)
     learner.run_packed()
     reads, passes = reads_of(learner, ready=False)
-    assert reads == passes * (1 + looks)
+    assert reads > passes if looks else reads == passes

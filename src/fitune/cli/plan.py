@@ -199,7 +199,7 @@ def span_of(estimate: Any) -> str:
 def show_plan(plan: Any, offers: Any) -> None:
     """One card in full."""
     from fitune.cli.render import say
-    from fitune.planning import price_of, usable_bytes
+    from fitune.planning import offers_compiling, price_of, usable_bytes
     from fitune.runs import duration, gib
 
     say(f"{plan.card.name}: {setting(plan.fit)} ({plan.fidelity.name})", "bold")
@@ -217,6 +217,8 @@ def show_plan(plan: Any, offers: Any) -> None:
     )
     epoch = duration(estimate.predicted_seconds_per_epoch)
     say(_("Time: {epoch} an epoch, {span} in all", epoch=epoch, span=span_of(estimate)))
+    if offers_compiling(plan):
+        say(_("--compile: fitune train tries it on one step and keeps it only where it is faster"))
     for offer in offers:
         if offer.card == plan.card.id:
             price = f"{price_of(estimate.predicted_seconds, offer):.2f} {offer.currency}"

@@ -13,11 +13,14 @@ def plan_beside(directory: str | Path) -> Callable[[Event], None]:
     """A listener for ``training.train`` that writes plan.json once a run has started on a CUDA card.
 
     It waits for nothing and keeps nobody waiting: what is predicted runs in a child process of a daemon thread. A
-    device that the catalogue does not know, or no CUDA, leaves the run without a plan.
+    device that the catalogue does not know, no CUDA, or a compiled model (whose memory and time are measured; no
+    simulation knows them) leaves the run without a plan.
     """
 
     def hear(event: Event) -> None:
         if event.kind != "started" or str(event.data.get("device", "cpu")).startswith("cpu"):
+            return
+        if (event.data.get("fit") or {}).get("compile"):
             return
         arguments = (Path(directory), str(event.data["device"]), dict(event.data.get("fit") or {}))
         threading.Thread(target=_write, args=arguments, daemon=True, name="plan").start()

@@ -55,6 +55,8 @@ class View:
             self._metric = data.get("metric") or self._metric
             parts = [str(data[key]) for key in ("device", "precision") if data.get(key)]
             say(_("Training: {total} steps at most, on {where}", total=self._total or "?", where=" ".join(parts)))
+            if note := (data.get("pace") or {}).get("compile_note"):
+                say(str(note))
         elif event.kind == "step":
             self._loss = _number(data.get("loss"), self._loss)
             self._rate = _number(data.get("learning_rate"), self._rate)

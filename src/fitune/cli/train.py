@@ -31,6 +31,10 @@ def add(app: typer.Typer) -> None:
         precision: Annotated[
             str | None, typer.Option(metavar="fp32|fp16|bf16", help=_("Chosen from the hardware by default."))
         ] = None,
+        compile_model: Annotated[
+            bool,
+            typer.Option("--compile", help=_("Try torch.compile on one step; it stays only where it is faster.")),
+        ] = False,
         plan: Annotated[
             str | None,
             typer.Option(metavar="FILE", help=_("Train as planned: what fitune plan --card ID --json wrote.")),
@@ -52,7 +56,7 @@ def add(app: typer.Typer) -> None:
     ) -> None:
         from fitune.cli.options import job_of
 
-        job, fit = job_of(file, given), fit_of(micro_batch, precision, plan)
+        job, fit = job_of(file, given), fit_of(micro_batch, precision, plan, compile_model=compile_model)
         saving = saving_of(deadline, max_hours)
         run_job(job, file, out, fit, detach=detach, fresh=fresh, report_to=report_to, saving=saving)
 
@@ -60,13 +64,15 @@ def add(app: typer.Typer) -> None:
     add_verb(app, "train", with_job_options(train, fields), _("Train on a file; the result is a run directory."))
 
 
-def fit_of(micro_batch: int | None, precision: str | None, plan: str | None = None) -> Fit | None:
+def fit_of(
+    micro_batch: int | None, precision: str | None, plan: str | None = None, *, compile_model: bool = False
+) -> Fit | None:
     """The memory choices of a plan and those that were typed, which win; None: there are none."""
     from pydantic import ValidationError
 
     from fitune.values import Refusal
 
-    settings = {"micro_batch": micro_batch, "precision": precision}
+    settings = {"micro_batch": micro_batch, "precision": precision, "compile": compile_model or None}
     typed = {name: value for name, value in settings.items() if value is not None}
     planned: dict[str, Any] = {}
     if plan is not None:

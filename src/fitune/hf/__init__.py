@@ -14,6 +14,9 @@ _FILE_OF = {
     "EpochOrder": "collate",
     "Step": "collate",
     "StepData": "collate",
+    "compiled_forward": "compiling",
+    "reason_of": "compiling",
+    "stop_compiling": "compiling",
     "no_bars": "compat",
     "training_arguments": "compat",
     "quicken_dropout": "dropout",
@@ -63,6 +66,9 @@ if TYPE_CHECKING:
     from fitune.hf.collate import StepData as StepData
     from fitune.hf.compat import no_bars as no_bars
     from fitune.hf.compat import training_arguments as training_arguments
+    from fitune.hf.compiling import compiled_forward as compiled_forward
+    from fitune.hf.compiling import reason_of as reason_of
+    from fitune.hf.compiling import stop_compiling as stop_compiling
     from fitune.hf.dropout import quicken_dropout as quicken_dropout
     from fitune.hf.embedded import EMBEDDED as EMBEDDED
     from fitune.hf.embedded import embedded_folder as embedded_folder

@@ -24,7 +24,8 @@ class HostDropout(nn.Dropout):
     """``nn.Dropout`` that is quick for fp32 on a CPU; anywhere else it is torch's own."""
 
     def forward(self, input: Tensor) -> Tensor:
-        if not self.training or not is_quick(input, self.p):
+        # Numpy would cut a compiled graph in pieces, and a compiled graph draws its dropout quickly by itself.
+        if not self.training or torch.compiler.is_compiling() or not is_quick(input, self.p):
             return functional.dropout(input, self.p, self.training)
         return input * KeepScales(self.p).draw(input.numel()).view(input.shape)
 

@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 from transformers import TrainerCallback
 
+from fitune.hf.compiling import stop_compiling
 from fitune.microbatch import apply_optimizer, clip_gradients, meter_for, prepare_optimizer, retried
 
 
@@ -35,6 +36,18 @@ class Guard(TrainerCallback):
 
         inner.step, inner._fitune_guarded = step, True
         accelerator.clip_grad_norm_ = clip
+
+
+class Compilation:
+    """The exact knob of a compiled model: without it, whose memory is what the simulator knows."""
+
+    name = "compile"
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+
+    def turn(self) -> bool:
+        return stop_compiling(self._model)
 
 
 class Checkpointing:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import copy
 import logging
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -22,13 +23,15 @@ from transformers.trainer_utils import EvalLoopOutput
 from fitune.hf.checkpoints import newest_whole
 from fitune.hf.collate import COUNT, EpochLoader, EpochOrder, PaddedStep, Step, StepData, loss_counts
 from fitune.hf.compat import loss_is_shifted
-from fitune.hf.guarding import Checkpointing, FusedAttention, Guard
+from fitune.hf.compiling import reason_of, stop_compiling
+from fitune.hf.guarding import Checkpointing, Compilation, FusedAttention, Guard
 from fitune.hf.moving import to_device
 from fitune.messages import _
 from fitune.microbatch import Budget, Change, Stepper, StepResult
 from fitune.values import Fit, Refusal
 
 logger = logging.getLogger(__name__)
+R = TypeVar("R")
 
 SMALLEST_SCALE = 1.0
 """A loss scale of fp16 below which the step is not representable in fp16 at all."""
@@ -99,13 +102,28 @@ class Trainer(transformers.Trainer):
             self.optimizer.train()  # pyright: ignore[reportOptionalMemberAccess,reportAttributeAccessIssue]
         step = inputs if isinstance(inputs, Step) else self._padded_step(inputs)
         stepper = self.stepper(model)
-        result = self._run_scaled(stepper, step) if isinstance(step, Step) and self._scales_loss else stepper.run(step)
+        result = self.or_uncompiled(model, lambda: self._run(stepper, step))
         if not torch.isfinite(result.loss):
             model.zero_grad()
             places = step.places() if isinstance(step, Step) else []
             raise NonFiniteLoss(result.loss.item(), self.state.global_step + 1, places)
         self.last_result = result
         return result.loss
+
+    def or_uncompiled(self, model: nn.Module, run: Callable[[], R]) -> R:
+        """``run()``, which leaves no trace when it raises; where a compiler may be to blame, again without it."""
+        try:
+            return run()
+        except Exception as error:
+            if isinstance(error, Refusal) or not stop_compiling(model):
+                raise
+            step, reason = self.state.global_step + 1, reason_of(error)
+        self.notice("FT424", _("step {step} goes on without torch.compile: {reason}", step=step, reason=reason))
+        return run()
+
+    def _run(self, stepper: Stepper, step: Any) -> StepResult:
+        scaled = isinstance(step, Step) and self._scales_loss
+        return self._run_scaled(stepper, step) if scaled else stepper.run(step)
 
     def stepper(self, model: nn.Module) -> Stepper:
         """The Stepper that cuts this Trainer's steps, made on first use."""
@@ -116,7 +134,7 @@ class Trainer(transformers.Trainer):
                 model,
                 budget=budget,
                 backward=self._backward,
-                knobs=[FusedAttention(model), Checkpointing(model)],
+                knobs=[Compilation(model), FusedAttention(model), Checkpointing(model)],
                 on_change=lambda change: self.changed(change),
             )
         return self._stepper

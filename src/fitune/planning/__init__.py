@@ -14,6 +14,7 @@ _FILE_OF = {
     "estimate": "child",
     "explain": "child",
     "nothing_fits": "child",
+    "offers_compiling": "outcome",
     "plan": "child",
     "plan_all": "child",
     "price_of": "money",
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from fitune.planning.outcome import Explanation as Explanation
     from fitune.planning.outcome import Planning as Planning
     from fitune.planning.outcome import Unfit as Unfit
+    from fitune.planning.outcome import offers_compiling as offers_compiling
     from fitune.planning.outcome import usable_bytes as usable_bytes
     from fitune.planning.past import past_corrections as past_corrections
 

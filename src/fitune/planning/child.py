@@ -88,7 +88,10 @@ def explain(
 
 
 def estimate(job: Job, card: Card | str, fit: Fit, *, corrections: Mapping[str, Correction] | None = None) -> Plan:
-    """What a given Fit is predicted to take on a card, whether it fits or not."""
+    """What a given Fit is predicted to take on a card, whether it fits or not.
+
+    ``compile`` is not predicted: the figures are those of the model as it is.
+    """
     wanted = card_of(card) if isinstance(card, str) else card
     request = _request("estimate", job, [wanted], "rounding", [], corrections)
     return Plan.model_validate(_ask({**request, "fit": fit.model_dump(mode="json")}))

@@ -18,6 +18,19 @@ def usable_bytes(card: Card) -> int:
     return max(0, int(card.memory_bytes * (1 - MARGIN_SHARE)) - MARGIN_BYTES)
 
 
+COMPILE_OFFERED_SECONDS = 1800.0
+"""Jobs that are predicted to take longer are told of ``--compile``. Compiling bert-base took 313 s on one CPU core
+(2026-11; no card was measured), so that a shorter job would have to win back a sixth of its time before it gains any.
+"""
+
+
+def offers_compiling(plan: Plan) -> bool:
+    """Whether trying torch.compile may pay on the plan's card: that is for a trial to say, no factor is assumed."""
+    on_card = plan.card is not None and plan.card.compute_capability is not None
+    seconds = plan.estimate.predicted_seconds if plan.estimate is not None else None
+    return on_card and (seconds or 0.0) > COMPILE_OFFERED_SECONDS
+
+
 class Unfit(Value):
     """A card on which nothing fits."""
 

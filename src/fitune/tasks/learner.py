@@ -5,7 +5,7 @@ Legend: B windows, L tokens, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fitune.hf import IGNORED, LAYOUT, Packing, with_ready_mask
+from fitune.hf import IGNORED, LAYOUT, Packing, compiled_forward, with_ready_mask
 from fitune.tasks.crf import LinearChainCrf
 
 _DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
@@ -50,6 +50,9 @@ class Learner(nn.Module):
         self.label_smoothing, self.precision, self.new_weights = label_smoothing, precision, new_weights
         self.packing: Packing | None = None
         """Set while the model runs without padding; batches come padded all the same, or through ``pack``."""
+        self.compiled: Callable[..., Any] | None = None
+        """Set while the model trains compiled. A function beside the model, which stays what it is: the same parameter
+        names, the same file. Evaluation and packed passes do not use it."""
         self.register_buffer("class_weights", class_weights, persistent=False)
 
     @property
@@ -72,11 +75,14 @@ class Learner(nn.Module):
         """A padded batch as the model takes it. On the host, before it goes to a device: nothing is waited for."""
         if self.packing is not None:
             return self.packing.pack(batch)
+        if self.compiled is not None:
+            return batch  # A compiled model does not look into its mask, and one shape of it is one graph.
         return with_ready_mask(self.model, batch, next(self.parameters()).device)
 
     def _logits(self, inputs: dict[str, Any]) -> Tensor:
         if self.packing is None:
-            return self.model(**inputs).logits
+            run = self.compiled if self.compiled is not None and self.training else self.model
+            return run(**inputs).logits
         return self.packing.logits(inputs if LAYOUT in inputs else self.packing.pack(inputs))
 
     def run_packed(self) -> None:
@@ -92,6 +98,15 @@ class Learner(nn.Module):
         if self.packing is not None:
             self.packing.take_off()
             self.packing = None
+
+    def run_compiled(self) -> None:
+        """From now on the model trains compiled, wherever it is not packed. Nothing is compiled before the first pass;
+        what goes wrong then raises whatever the compiler raises."""
+        self.compiled = compiled_forward(self.model)
+
+    def run_uncompiled(self) -> None:
+        """From now on the model trains as it is."""
+        self.compiled = None
 
     def window_losses(self, logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
         """(B,): each window's part of the summed loss. ``weights`` (B,) are its shares of its example, None for NER."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from fitune.checkpoint import Checkpoint, Lock, NotSaved, PassedOver, Store, disk_error
 from fitune.hf import NonFiniteLoss, StepData, Trainer, training_arguments
+from fitune.messages import _
 from fitune.microbatch import DoesNotFit
 from fitune.runs import Run, write_report
 from fitune.tasks import make_optimizer_of, save, settings_of, sweep_model
@@ -82,9 +83,11 @@ def _train_in(
     store.sweep()
     sweep_model(run.model_path)
     checkpoint = store.newest() if choice.kind == "goes_on" else None
+    asked = {} if fit is None else fit.model_dump(exclude_unset=True)
+    settled = False
     if checkpoint is not None:
-        fit = fit or Fit.model_validate(checkpoint.state["facts"]["fit"])
-    prepared = prepare(job, fit)
+        fit, asked, settled = _as_chosen(fit, asked, checkpoint.state["facts"])
+    prepared = prepare(job, fit, settled=settled)
     refuse_without_room(run.directory, model_bytes(prepared.learner, prepared.folder))
     if run.job_path.exists():
         run.write_job(prepared.job)
@@ -92,10 +95,23 @@ def _train_in(
         Run.create(run.directory, prepared.job)
     keep_split(run, prepared.splits, prepared.job.seed)
     try:
-        _fit(prepared, run, [run.append, *listeners], report_to, saving, checkpoint, store.passed_over)
+        _fit(prepared, run, [run.append, *listeners], report_to, saving, checkpoint, store.passed_over, asked)
     finally:
         run.close()
     return run
+
+
+def _as_chosen(
+    fit: Fit | None, asked: dict[str, Any], facts: dict[str, Any]
+) -> tuple[Fit | None, dict[str, Any], bool]:
+    """For a run that goes on: the Fit, what of it was asked for, and whether all of it was chosen when the run began.
+
+    The same command (or none of its options) goes on with what was measured then, for the same bits.
+    """
+    before = facts.get("asked", {})
+    if fit is None or asked == before:
+        return Fit.model_validate(facts["fit"]), before, True
+    return fit, asked, False
 
 
 def _fit(
@@ -106,6 +122,7 @@ def _fit(
     saving: Saving,
     checkpoint: Checkpoint | None,
     passed_over: list[PassedOver],
+    asked: dict[str, Any],
 ) -> None:
     """Train, evaluate with the best model, write model, evaluation and report."""
     job = prepared.job
@@ -127,7 +144,8 @@ def _fit(
         room.save_model(lambda: _keep(prepared, run, metrics))
 
     best = BestModel(job.metric or "", job.patience, events, keep)
-    keeper = Keeper(run.checkpoints_path, saving, events, best, interrupts, room, {"fit": prepared.fit.model_dump()})
+    facts = {"fit": prepared.fit.model_dump(), "asked": asked}
+    keeper = Keeper(run.checkpoints_path, saving, events, best, interrupts, room, facts)
     rehearsal = Rehearsal(prepared.train.columns, job.batch_size)
     trainer = make_trainer(prepared, run, [events, best, interrupts, keeper, rehearsal], report_to, steps_total)
     rehearsal.trainer = trainer
@@ -186,6 +204,9 @@ def _connect(trainer: Trainer, events: Events) -> None:
 def _tell_beginning(prepared: Prepared, events: Events, steps_total: int) -> None:
     state = events.trainer.state
     events.emit("started", state, **_started(prepared, steps_total))
+    if prepared.pace.compile_failure:
+        text = _("trains without torch.compile: {reason}", reason=prepared.pace.compile_failure)
+        events.emit("warning", state, code="FT424", text=text)
     for note in [*prepared.splits.rows.notes, *prepared.splits.notes]:
         events.emit("warning", state, code="FT134", text=note)
     for finding in prepared.findings:

@@ -44,6 +44,14 @@ class Pace:
     reason: str
     measured_seconds: dict[str, float] = field(default_factory=dict)
     """Way ("packed 1024") -> seconds of one step's loss and gradient; CPU-seconds on CPU."""
+    compiled: bool = False
+    """Whether the model trains compiled (padded)."""
+    compile_seconds: float | None = None
+    """What compiling took, in or before this run; None: it was not tried."""
+    compile_note: str = ""
+    """Whether compiling paid, for the user; empty: it was not asked for."""
+    compile_failure: str = ""
+    """Why the model does not compile here; empty: it does, or it was not tried."""
 
     def facts(self) -> dict[str, Any]:
         """For the "started" event."""
@@ -52,6 +60,9 @@ class Pace:
             "micro_batch_tokens": self.micro_batch_tokens,
             "reason": self.reason,
             "measured_seconds": {way: round(seconds, 5) for way, seconds in self.measured_seconds.items()},
+            "compiled": self.compiled,
+            "compile_seconds": None if self.compile_seconds is None else round(self.compile_seconds, 2),
+            "compile_note": self.compile_note,
         }
 
 
@@ -65,7 +76,7 @@ def choose_pace(
     """
     if "attention" not in open_fields or not len(columns):
         return Pace(fit.attention, fit.micro_batch_tokens, _("as asked for"))
-    step = _typical_step(columns, batch_size)
+    step = typical_step(columns, batch_size)
     device = next(learner.parameters()).device
     tokens: Sequence[int | None] = [fit.micro_batch_tokens]
     if device.type == "cpu" and "micro_batch_tokens" in open_fields:
@@ -73,8 +84,8 @@ def choose_pace(
         tokens = [t for t in CPU_TOKENS if t < whole] + [next((t for t in CPU_TOKENS if t >= whole), CPU_TOKENS[-1])]
         tokens = sorted(set(tokens), key=lambda t: t or 0)
     ways = [(attention, most) for most in tokens for attention in ("sdpa", "packed")]
-    key = _key(learner, columns, fit, batch_size, ways)
-    kept = _read(key)
+    key = key_of(learner, columns, fit, batch_size, ways)
+    kept = read_figures(key)
     if kept is not None and set(kept) == {name_of(*way) for way in ways}:
         return _best(kept, ways, fit, _("measured on this device before"))
     if steps_total * SHARE_OF_RUN < ROUNDS * len(ways) + 1:
@@ -83,7 +94,7 @@ def choose_pace(
         measured = measure(learner, step, ways)
     except CannotPack as error:
         return Pace(fit.attention, fit.micro_batch_tokens, str(error))
-    _keep(key, measured)
+    keep_figures(key, measured)
     return _best(measured, ways, fit, _("measured on this device"))
 
 
@@ -93,7 +104,6 @@ def measure(learner: Learner, step: Step, ways: Sequence[tuple[str, int | None]]
     Raises:
         CannotPack: the model does not run without padding.
     """
-    device = next(learner.parameters()).device
     was_training = learner.training
     learner.train()
     seconds: dict[str, float] = {}
@@ -104,17 +114,23 @@ def measure(learner: Learner, step: Step, ways: Sequence[tuple[str, int | None]]
                     learner.run_packed()
                 else:
                     learner.run_padded()
-                stepper = Stepper(
-                    lambda inputs: learner(**to_device(learner.pack(inputs), device))[0], learner, budget=Budget(tokens)
-                )
-                begin = _now(device)
-                stepper.rehearse(step)
                 way = name_of(attention, tokens)
-                seconds[way] = min(_now(device) - begin, seconds.get(way, float("inf")))
+                seconds[way] = min(step_seconds(learner, step, tokens), seconds.get(way, float("inf")))
     finally:
         learner.run_padded()
         learner.train(was_training)
     return seconds
+
+
+def step_seconds(learner: Learner, step: Step, tokens: int | None) -> float:
+    """Seconds of the step's loss and gradient, undone afterwards, as the learner is set."""
+    device = next(learner.parameters()).device
+    stepper = Stepper(
+        lambda inputs: learner(**to_device(learner.pack(inputs), device))[0], learner, budget=Budget(tokens)
+    )
+    begin = _now(device)
+    stepper.rehearse(step)
+    return _now(device) - begin
 
 
 def name_of(attention: str, tokens: int | None) -> str:
@@ -141,7 +157,7 @@ def _now(device: torch.device) -> float:
     return time.process_time()
 
 
-def _typical_step(columns: Columns, batch_size: int) -> Step:
+def typical_step(columns: Columns, batch_size: int) -> Step:
     """A step of the usual size, drawn by a generator of its own; of some, the one of middle length."""
     draw = np.random.default_rng(0)
     size = min(batch_size, len(columns))
@@ -153,7 +169,9 @@ def _typical_step(columns: Columns, batch_size: int) -> Step:
 # -- kept figures -----------------------------------------------------------------------------------------------
 
 
-def _key(learner: Learner, columns: Columns, fit: Fit, batch_size: int, ways: Sequence[tuple[str, int | None]]) -> str:
+def key_of(
+    learner: Learner, columns: Columns, fit: Fit, batch_size: int, ways: Sequence[tuple[str, int | None]]
+) -> str:
     """Everything that the figures depend on; lengths in steps of a tenth."""
     import transformers
 
@@ -168,7 +186,7 @@ def _key(learner: Learner, columns: Columns, fit: Fit, batch_size: int, ways: Se
         torch.__version__,
         transformers.__version__,
         config,
-        fit.model_dump(exclude={"attention", "micro_batch_tokens"}),
+        fit.model_dump(exclude={"attention", "micro_batch_tokens", "compile"}),
         learner.crf is not None,
         batch_size,
         np.round(np.log(quantiles) / np.log(1.1)).tolist(),
@@ -181,14 +199,14 @@ def _path(key: str) -> Path:
     return cache_directory() / "pace" / f"{key}.json"
 
 
-def _read(key: str) -> dict[str, float] | None:
+def read_figures(key: str) -> dict[str, float] | None:
     try:
         return json.loads(_path(key).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None  # not measured yet, or half a file of a crash: it is measured again
 
 
-def _keep(key: str, measured: dict[str, float]) -> None:
+def keep_figures(key: str, measured: dict[str, float]) -> None:
     path = _path(key)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

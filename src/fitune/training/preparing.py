@@ -14,6 +14,7 @@ from fitune.data import check, quote_map
 from fitune.hf import keep_tokens, load_model, load_tokenizer, make_encoder, quicken_dropout, resolve
 from fitune.messages import _
 from fitune.tasks import Evaluator, Learner, SplitData, Task, class_weights, encode_parts, make_learner, make_task
+from fitune.training.compiling import settle_compiled
 from fitune.training.defaults import resolve_defaults
 from fitune.training.pacing import Pace, choose_pace
 from fitune.training.precision import choose_precision
@@ -43,8 +44,11 @@ class Prepared:
     folder: Path
 
 
-def prepare(job: Job, fit: Fit | None = None) -> Prepared:
-    """Read, check, choose and encode: everything before the first step that can go wrong."""
+def prepare(job: Job, fit: Fit | None = None, *, settled: bool = False) -> Prepared:
+    """Read, check, choose and encode: everything before the first step that can go wrong.
+
+    ``settled``: ``fit`` is what an earlier process of this run chose; nothing of it is chosen anew.
+    """
     import torch
     from transformers import AutoConfig, set_seed
 
@@ -70,24 +74,27 @@ def prepare(job: Job, fit: Fit | None = None) -> Prepared:
     dev = Evaluator(task, encode_parts(task, splits.dev, encoder, class_weights=weights))
     if device.type == "cpu":
         quicken_dropout(learner)
-    fit, pace = settle_pace(learner.to(device), data, fit, job, given)
+    fit, pace = settle_pace(learner.to(device), data, fit, job, given, settled=settled)
     return Prepared(
         job, fit, reason, pace, task, splits, findings, tokenizer, encoder, learner, data, dev, source.folder
     )
 
 
-def settle_pace(learner: Learner, data: SplitData, fit: Fit, job: Job, given: set[str]) -> tuple[Fit, Pace]:
+def settle_pace(
+    learner: Learner, data: SplitData, fit: Fit, job: Job, given: set[str], *, settled: bool = False
+) -> tuple[Fit, Pace]:
     """The way through the steps that is fastest here, unless it was asked for; the learner is set to it."""
     open_fields = {"attention", "micro_batch_tokens"} - given
     if "micro_batch" in given:
         open_fields.discard("micro_batch_tokens")
     steps_total = math.ceil((job.epochs or 1) * math.ceil(len(data) / job.batch_size))
-    pace = choose_pace(
-        learner, data.columns, fit, batch_size=job.batch_size, steps_total=steps_total, open_fields=open_fields
-    )
+    choice: dict[str, Any] = {"batch_size": job.batch_size, "steps_total": steps_total, "open_fields": open_fields}
+    pace = choose_pace(learner, data.columns, fit, **choice)
+    if fit.compile:
+        pace = settle_compiled(learner, data.columns, fit, pace, **choice, settled=settled)
     if pace.attention == "packed":
         learner.run_packed()
-    update = {"attention": pace.attention, "micro_batch_tokens": pace.micro_batch_tokens}
+    update = {"attention": pace.attention, "micro_batch_tokens": pace.micro_batch_tokens, "compile": pace.compiled}
     return fit.model_copy(update=update), pace
 
 

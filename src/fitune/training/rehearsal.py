@@ -29,7 +29,7 @@ class Rehearsal(TrainerCallback):
         if step.total_weight:
             wrapped = self.trainer.model_wrapped
             wrapped.train()
-            self.trainer.stepper(wrapped).rehearse(step)
+            self.trainer.or_uncompiled(wrapped, lambda: self.trainer.stepper(wrapped).rehearse(step))
 
 
 def worthwhile(device: Any) -> bool:

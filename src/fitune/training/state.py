@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from fitune.checkpoint import Array, Checkpoint
+from fitune.hf import stop_compiling
 from fitune.messages import _
 from fitune.training.callbacks import BestModel
 from fitune.values import Refusal
@@ -76,6 +77,7 @@ def state_of(trainer: Any, best: BestModel, facts: dict[str, Any]) -> dict[str, 
         },
         "loss_scale": [trainer.loss_scale, trainer._good_steps],
         "precision": getattr(trainer.model, "precision", ""),
+        "compiled": getattr(trainer.model, "compiled", None) is not None,
         "stepper": trainer._stepper.state() if trainer._stepper is not None else None,
         "facts": facts,
     }
@@ -119,13 +121,15 @@ def _tensor(array: Array) -> Tensor:
 
 
 def restore_model(trainer: Any, checkpoint: Checkpoint) -> None:
-    """Weights, loss scale, precision and micro-batch budget."""
+    """Weights, loss scale, precision, compiled or not, and the micro-batch budget."""
     prefix = "model."
     values = {n.removeprefix(prefix): _tensor(a) for n, a in checkpoint.arrays.items() if n.startswith(prefix)}
     trainer.model.load_state_dict(values)
     trainer.loss_scale, trainer._good_steps = checkpoint.state["loss_scale"]
     if checkpoint.state["precision"]:
         trainer.model.precision = checkpoint.state["precision"]
+    if not checkpoint.state.get("compiled", True):
+        stop_compiling(trainer.model)  # it was given up after the run had begun with it
     if checkpoint.state["stepper"] is not None:
         trainer.stepper(trainer.model).load_state(checkpoint.state["stepper"])
 

@@ -39,7 +39,7 @@ class Fit(Value):
     frozen_layers: int = Field(default=0, ge=0)
     """Encoder layers, counted from the input, that are not trained."""
     compile: bool = False
-    """torch.compile."""
+    """Try torch.compile on one step of the job, and keep it where that is the fastest way; after the choice: kept."""
 
 
 FIDELITY: dict[str, Fidelity] = {
