@@ -31,7 +31,7 @@ _MESSAGE = (
 )
 RESUMED = (
     r"Continuing training from|arguments do not match the ones in|Resuming (?:training )?from|从检查点",
-    r"resume_from_checkpoint[=: ]+\S*checkpoint|Loading model from \S*checkpoint-\d+",
+    r"resume_from_checkpoint[=: ]+\S*checkpoint-\d|Loading model from \S*checkpoint-\d+",
 )
 # What a context takes that no PyTorch counter shows (see the allocator's facts: 287-1,343 MiB seen).
 _CONTEXT_BYTES = 1400 * 2**20

@@ -31,6 +31,7 @@ huggingface/transformers#1791 ; #5611 ; netease-youdao/BCEmbedding#62
 from collections.abc import Iterator
 
 from fitune.doctor.log import Log, symptom
+from fitune.doctor.raised import went_on
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "warning"
@@ -56,4 +57,6 @@ def read(log: Log) -> Iterator[Symptom]:
     if crashed or (warned and later):
         yield symptom(crashed + warned + later, confidence=0.98, severity="error")
     elif warned:
-        yield symptom(warned, confidence=0.9)
+        # Said once when whole texts are tokenised; a training that goes on has cut them into pieces since.
+        severity = "note" if went_on(log, warned[-1].line.number) else None
+        yield symptom(warned, confidence=0.9, severity=severity)

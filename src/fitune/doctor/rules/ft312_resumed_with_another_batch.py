@@ -46,7 +46,7 @@ def read(log: Log) -> Iterator[Symptom]:
         r"arguments do not match the ones in the .?trainer_state\.json",
     )
     resumed = log.find(
-        r"Continuing training from|resume_from_checkpoint[=: ]+\S*checkpoint"
+        r"Continuing training from|resume_from_checkpoint[=: ]+\S*checkpoint-\d"
         r"|Loading model from \S*checkpoint|Resuming (?:training )?from|从检查点"
     )
     yield symptom((named or resumed) + oom.hits[:1], confidence=0.96 if named else 0.82)

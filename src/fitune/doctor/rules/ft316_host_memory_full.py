@@ -44,8 +44,8 @@ PATTERNS = (
     r"^\s*(?:numpy\S*\.)?(?:_Array)?MemoryError\b",
     r"Unable to allocate .* for an array",
     r"WinError 1455|页面文件太小|paging file is too small",
-    r"std::bad_alloc",
-    r"\[Errno 12\] Cannot allocate memory|无法分配内存",
+    r"std::bad_alloc|\bnot enough memory: you tried to allocate|^\s*(?:RuntimeError: )?bad allocation\b",
+    r"(?:\[Errno 12\]|\bfork:|\bmmap\b.*) Cannot allocate memory|无法分配内存",
 )
 
 

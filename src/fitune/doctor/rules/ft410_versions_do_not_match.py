@@ -29,9 +29,11 @@ https://huggingface.co/docs/transformers/installation ;
 https://numpy.org/doc/stable/numpy_2_0_migration_guide.html
 """
 
+import re
 from collections.abc import Iterator
 
 from fitune.doctor.log import Log, matches, symptom
+from fitune.doctor.raised import find_raised
 from fitune.doctor.symptom import Symptom
 from fitune.machine import Machine
 from fitune.messages import _
@@ -64,6 +66,8 @@ PATTERNS = (
     r"Keras 3, but this is not yet supported",
     r"Disabling PyTorch because PyTorch >= [\d.]+ is required but found",
 )
+# Raised inside an installed package: it asks a name of another one that is not of the version it knows.
+ONE_PACKAGE_ASKS_ANOTHER = r"module '[\w.]+' has no attribute|cannot import name"
 CONFLICT = (
     r"(?:torch\w*|transformers|tokenizers|accelerate|datasets|peft|numpy|huggingface[-_]hub|safetensors) [\d.+\w]+ "
     r"(?:requires|has requirement) .*(?:incompatible|which is not installed|but you'll have)"
@@ -76,6 +80,9 @@ UNLESS = (r"ModuleNotFoundError: No module named '(?:torch|transformers|accelera
 def read(log: Log) -> Iterator[Symptom]:
     """Installed versions do not go together, seen in a log."""
     yield from matches(log, PATTERNS, confidence=0.92, unless=UNLESS)
+    raised = find_raised(log)
+    if raised is not None and not raised.own and re.match(ONE_PACKAGE_ASKS_ANOTHER, raised.words):
+        yield symptom([raised.hit], confidence=0.6)
     if hits := log.find(CONFLICT):
         # pip says so of any package of the environment; Colab and Kaggle always do.
         harmless = log.has(r"Successfully installed|'loss'|it/s") and not log.has(r"Traceback \(most recent")

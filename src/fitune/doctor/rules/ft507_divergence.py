@@ -47,12 +47,14 @@ def watch(history: History) -> Iterator[Symptom]:
     name, readings = history.metric
     scores = history.scores
     several = any(_SEVERAL.search(reading.evidence.split(": ", 1)[-1]) for reading in readings)
-    whole = len(scores) == len(readings) >= 2
+    course = history.smoothed_losses()
+    # A score that jumps to and fro while the loss stands still: nothing was learned that could be lost (FT508).
+    learned = len(course) < 2 or max(course) - min(course) > 0.05 * max(course)
+    whole = learned and len(scores) == len(readings) >= 2
     if whole and not several and max(scores) > 0.3 and scores[-1] < 0.5 * max(scores):
         title = _("The score {name} collapses: training diverges", name=name.removeprefix("eval_"))
         best, last = readings[scores.index(max(scores))], readings[-1]
         yield Symptom(evidence=(best.evidence, last.evidence), title=title, confidence=0.84, line=last.line)
-    course = history.smoothed_losses()
     if len(course) < 5 or len(history.losses) < 8:
         return
     lowest = min(course)

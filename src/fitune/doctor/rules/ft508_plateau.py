@@ -27,9 +27,10 @@ Unsafe: learning choices.
 https://huggingface.co/docs/transformers/training
 """
 
+import math
 from collections.abc import Iterator
 
-from fitune.doctor.history import History
+from fitune.doctor.history import History, mean
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "warning"
@@ -42,8 +43,10 @@ def watch(history: History) -> Iterator[Symptom]:
     if len(course) < 8 or len(history.losses) < 12:
         return
     tail = course[len(course) * 2 // 5 :]
-    best = max(history.scores, default=None)
-    if max(tail) - min(tail) < 0.03 * max(tail) and min(tail) > 0.4 and (best is None or best < 0.6):
+    best = max(history.scores, default=0.0)
+    # F1 of two classes is 0.67 for a model that says yes to everything.
+    guessing = any(abs(mean(tail) / math.log(classes) - 1) < 0.02 for classes in (2, 3, 4, 5))
+    if max(tail) - min(tail) < 0.03 * max(tail) and min(tail) > 0.4 and best < (0.7 if guessing else 0.6):
         yield Symptom(
             evidence=(history.losses[len(history.losses) * 2 // 5].evidence, history.losses[-1].evidence),
             confidence=0.75,

@@ -33,7 +33,10 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 PATTERNS = (
-    r"expected scalar type (?:Long|Float|Int) but (?:found|got)",
+    r"expected (?:object of )?scalar type (?:Long|Float|Int) but (?:found|got)",
+    r"Expected object of type torch\.\S*(?:Long|Float|Int)Tensor but found type",
+    r"expected (?:Long|Float|Int) \(got \w+\)",
+    r"Expected tensor for argument #\d+ '\w+' to have (?:one of the following )?scalar types?:? .*; but got",
     r"(?:nll_loss\w*|cross_entropy\w*|host_softmax)\S* not implemented for '(?:Float|Int|Bool|Short)'",
     r"result type Float can't be cast to the desired output type|Expected floating point type for target",
 )

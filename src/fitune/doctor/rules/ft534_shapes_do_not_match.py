@@ -36,7 +36,7 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 PATTERNS = (
-    r"argument 'input' \(position 1\) must be Tensor, not (?:str|tuple|\w*Output)",
+    r"argument 'input' \(position 1\) must be Tensor, not tuple",
     r"first two dimensions of (?:emissions|logits) and (?:tags|mask) must match|expected last dimension of emissions",
     r"Boolean value of Tensor with more than one value is ambiguous|Sizes of tensors must match except in dimension",
     r"Expected size for first two dimensions of batch2|too many indices for tensor of dimension"

@@ -2,11 +2,14 @@
 
 ## What it says
 
-`cannot import name 'AdamW' from 'transformers'`, `cannot import name 'load_metric' from 'datasets'`.
+`cannot import name 'AdamW' from 'transformers'`, `cannot import name 'load_metric' from 'datasets'`,
+`dropout(): argument 'input' (position 1) must be Tensor, not str`.
 
 ## Why
 
-transformers dropped its own AdamW for PyTorch's, datasets moved metrics into the package evaluate.
+transformers dropped its own AdamW for PyTorch's, datasets moved metrics into the package evaluate. Since transformers 4
+a model returns an object with names instead of a tuple: `_, pooled = bert(...)` then unpacks the names, which are
+strings.
 
 ## How to know
 
@@ -15,7 +18,7 @@ The message names what is missing.
 ## How to fix
 
 Import it from where it lives now: `from torch.optim import AdamW`; `from evaluate import load`
-after `pip install evaluate`.
+after `pip install evaluate`. For an unpacked output: `bert(..., return_dict=False)`, or `bert(...).pooler_output`.
 
 ## How safe
 
@@ -33,6 +36,8 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.script import Script
 from fitune.doctor.symptom import Edit, Symptom
 
+# Models return an object with names since transformers 4, where they returned a tuple: unpacked, it gives its names.
+UNPACKED = r"argument 'input' \(position 1\) must be Tensor, not (?:str|\w*Output)"
 # Methods and functions that newer versions of their libraries took away.
 GONE = (
     r"'\w*(?:Tokenizer\w*|TokenizersBackend)' object has no attribute"
@@ -52,7 +57,7 @@ def read(log: Log) -> Iterator[Symptom]:
     yield from matches(
         log, (r"cannot import name '(?:AdamW|load_metric)'", r"has no attribute 'load_metric'"), confidence=0.97
     )
-    yield from matches(log, GONE, confidence=0.93)
+    yield from matches(log, (*GONE, UNPACKED), confidence=0.93)
 
 
 def check(script: Script) -> Iterator[Symptom]:
