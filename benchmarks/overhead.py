@@ -31,6 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=sorted(speed_data.MODELS), default="4-layer")
     parser.add_argument("--lengths", type=Path)
+    parser.add_argument("--vocabulary", type=Path, help="BERT vocab.txt in whose tokens the texts are counted")
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--passes", type=int, default=4)
@@ -45,7 +46,8 @@ def main() -> None:
     clock = time.process_time
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        lengths = [min(n, 126) for n in speed_data.lengths_of("cluener", options.lengths, options.rows)]
+        drawn = speed_data.lengths_of("cluener", options.lengths, options.rows, vocabulary=options.vocabulary)
+        lengths = [min(n, 126) for n in drawn]
         file = speed_data.write_rows(folder / "rows.jsonl", lengths, "ner")
         base = speed_data.write_model(folder / "base", options.model)
         encoder = make_encoder(load_tokenizer(base))

@@ -1,6 +1,6 @@
 """Texts per second of prediction: ``pipeline`` in a loop and in batches against fitune's engines, same weights.
 
-    python benchmarks/predict_speed.py --model bert-base --lengths dev.json
+    python benchmarks/predict_speed.py --model bert-base --lengths dev.json --vocabulary vocab.txt
     python benchmarks/predict_speed.py --trained runs/train-1 --dev dev.json
 
 Every way reads the same texts in turn, ``--rounds`` times; a ratio is the median over rounds of the ratio to the loop
@@ -85,7 +85,7 @@ def timed(call: Callable[[], Any]) -> tuple[float, float, Any]:
 
 def made_up(options: argparse.Namespace) -> tuple[Path, list[str], Path]:
     draw = random.Random(0)
-    lengths = speed_data.lengths_of("cluener", options.lengths, options.texts)
+    lengths = speed_data.lengths_of("cluener", options.lengths, options.texts, vocabulary=options.vocabulary)
     texts = ["".join(draw.choices(speed_data.CHARACTERS, k=min(length, 126))) for length in lengths]
     folder = options.folder
     return random_model(folder, options.model), texts, speed_data.write_rows(folder / "dev.jsonl", [20] * 16, "ner")
@@ -161,6 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=sorted(speed_data.MODELS), default="4-layer", help="with random weights")
     parser.add_argument("--lengths", type=Path)
+    parser.add_argument("--vocabulary", type=Path, help="BERT vocab.txt in whose tokens the texts are counted")
     parser.add_argument("--trained", type=Path, metavar="RUN", help="a run instead; with --dev")
     parser.add_argument("--dev", type=Path, help="JSON lines with text and gold: texts to predict, rows to score on")
     parser.add_argument("--scored", type=int, default=None, help="rows of --dev that engines are scored on; all")
