@@ -23,7 +23,7 @@ import speed_data
 import torch
 
 from fitune.data import check, read
-from fitune.hf import EpochOrder, StepData, keep_memory, load_model, load_tokenizer, make_encoder
+from fitune.hf import EpochOrder, StepData, keep_memory, load_model, load_tokenizer, make_encoder, quicken_dropout
 from fitune.tasks import Learner, NerTask
 
 
@@ -71,6 +71,7 @@ def main() -> None:
             step.collate(range(len(step.lengths)))
         times["collate an epoch"] = clock() - begin
         learner = Learner(load_model(base, task.classes, task="ner").model).train()
+        quicken_dropout(learner)
         begin = clock()
         for batch in batches[: options.passes]:
             step = steps.step(batch)
