@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from fitune.hf import dropout
 from fitune.hf.attending import DroppedAttention
 from fitune.hf.dropout import HostDropout, KeepScales, has_quick_dropout, is_quick, quicken_dropout
 
@@ -60,6 +61,18 @@ def test_shares_that_bits_cannot_tell_are_torchs(p: float) -> None:
 def test_half_precision_is_torchs() -> None:
     assert not is_quick(torch.ones(3, dtype=torch.bfloat16), 0.1)
     assert not is_quick(torch.ones(3, device="meta"), 0.1)
+
+
+@pytest.mark.parametrize(("intel", "threads", "quick"), [(True, 3, False), (True, 2, True), (False, 3, True)])
+def test_where_torch_draws_in_parallel_it_is_left_to_torch(
+    intel: bool, threads: int, quick: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dropout, "_is_intel", lambda: intel)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    model = nn.Sequential(nn.Dropout(0.2))
+    quicken_dropout(model)
+    assert has_quick_dropout(model) is quick
 
 
 def test_every_plain_dropout_is_replaced() -> None:

@@ -7,9 +7,16 @@ that is taken again in smaller passes, activation checkpointing) gets the same m
 
 The share that is dropped is p rounded to a 65,536th (0.1 becomes 0.100006); what is kept is scaled by that very share,
 so that the mean stays.
+
+On Intel's processors torch draws by MKL, in all its threads (``bernoulli_mkl_kernel``, DistributionKernels.cpp); the
+generator here is one thread's, so with more than a few it is left to torch there. On others torch's loop is serial.
 """
 
 from __future__ import annotations
+
+import platform
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -18,6 +25,7 @@ from torch.nn import functional
 
 _LEVELS = 1 << 16
 _NUMBERS_A_WORD = 4
+_MOST_THREADS_BESIDE_MKL = 2
 
 
 class HostDropout(nn.Dropout):
@@ -61,7 +69,12 @@ def is_quick(tensor: Tensor, p: float) -> bool:
 
 
 def quicken_dropout(model: nn.Module) -> None:
-    """Put HostDropout in the place of every ``nn.Dropout`` of a model that trains on a CPU."""
+    """Put HostDropout in the place of every ``nn.Dropout`` of a model that trains on a CPU, unless torch is quick too.
+
+    That depends on the processor and the number of threads alone: a resumed run draws as it began.
+    """
+    if _is_intel() and torch.backends.mkl.is_available() and torch.get_num_threads() > _MOST_THREADS_BESIDE_MKL:
+        return
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
             if type(child) is nn.Dropout:
@@ -72,3 +85,10 @@ def quicken_dropout(model: nn.Module) -> None:
 
 def has_quick_dropout(model: nn.Module) -> bool:
     return any(isinstance(module, HostDropout) for module in model.modules())
+
+
+@lru_cache(maxsize=1)
+def _is_intel() -> bool:
+    processors = Path("/proc/cpuinfo")
+    text = processors.read_text(encoding="utf-8") if processors.is_file() else platform.processor()
+    return "GenuineIntel" in text
