@@ -11,7 +11,7 @@ from fitune.doctor.engine import rank
 from fitune.doctor.history import History, read_run
 from fitune.doctor.log import Log
 from fitune.doctor.pages import Rule, all_rules
-from fitune.doctor.raised import went_on
+from fitune.doctor.raised import finished_well, went_on
 from fitune.doctor.script import Script
 from fitune.doctor.simulator import for_job
 from fitune.doctor.symptom import Edit, Symptom
@@ -51,7 +51,8 @@ def diagnose_log(text: str | bytes, name: str = "log", *, job: Path | None = Non
     log = Log(text, name)
     history = history_of_log(log)
     with for_job(job):
-        pairs = [(rule, _got_over(rule, seen, log)) for rule in all_rules() for seen in _of(rule, "read", log)]
+        well = finished_well(log)
+        pairs = [(rule, _got_over(rule, seen, log, well)) for rule in all_rules() for seen in _of(rule, "read", log)]
         pairs += [(rule, seen) for rule in all_rules() for seen in _of(rule, "watch", history)]
         findings = rank(_without_fallbacks(_one_each(pairs)), log)
     tail = "\n".join(line.text for line in log.lines[-60:]).strip()
@@ -122,11 +123,14 @@ def _one_each(pairs: list[tuple[Rule, Symptom]]) -> list[tuple[Rule, Symptom]]:
     return list(best.values())
 
 
-def _got_over(rule: Rule, seen: Symptom, log: Log) -> Symptom:
-    """A note instead of an error where training went on after the last sign of it (a retry, a smaller batch)."""
+def _got_over(rule: Rule, seen: Symptom, log: Log, well: bool) -> Symptom:
+    """A note instead of an error where training went on after the last sign of it (a retry, a smaller batch).
+
+    ``well``: the training ended as it should, so whatever it was, training got over it.
+    """
     if (seen.severity or rule.severity) != "error" or getattr(rule.module, "PERSISTS", False):
         return seen
-    return replace(seen, severity="note") if went_on(log, max((seen.line, *seen.lines))) else seen
+    return replace(seen, severity="note") if well or went_on(log, max((seen.line, *seen.lines))) else seen
 
 
 def _without_fallbacks(pairs: list[tuple[Rule, Symptom]]) -> list[tuple[Rule, Symptom]]:

@@ -104,9 +104,11 @@ def _step_before(log: Log, number: int) -> int | None:
         if near and (match := re.search(r"\b(\d+)/(\d+) \[", line.text)):
             return int(match[1])
         if line.number <= number and (
-            match := re.search(r"['\"]?\b(?:global_)?step['\"]?\s*[:=]\s*(\d+)", line.text, re.IGNORECASE)
+            match := re.search(
+                r"['\"]?\b(?:global_)?step['\"]?(?:\s*[:=]\s*|\s)(\d+)|第 ?(\d+) ?步", line.text, re.IGNORECASE
+            )
         ):
-            return int(match[1])
+            return int(match[1] or match[2])
     return None
 
 

@@ -82,6 +82,21 @@ def went_on(log: Log, number: int) -> bool:
     return sum(1 for text in after if _GOES_ON.search(text)) >= 2
 
 
+_FINISHED = re.compile(
+    r"\b(?:saved|finished|completed?|done)\b|train_runtime|完成|结束|已保存"
+    r"|\b(?:macro|micro|test|eval|dev)?[_ ]?(?:f1|acc\w*)\W+\d",
+    re.IGNORECASE,
+)
+
+
+def finished_well(log: Log) -> bool:
+    """Whether the log is of a training that ended as it should: what looks like errors in it are texts of its data."""
+    lines = [line.text.strip() for line in log.lines if line.text.strip()]
+    if not lines or any(text.startswith("Traceback (most recent call last)") for text in lines):
+        return False
+    return bool(_FINISHED.search(lines[-1])) and sum(1 for text in lines if _GOES_ON.search(text)) >= 3
+
+
 def missing_key(raised: Raised) -> str:
     """What a KeyError missed: "column", "label" or "" (not a KeyError, or neither of the two)."""
     if (

@@ -43,6 +43,7 @@ def read(log: Log) -> Iterator[Symptom]:
     hits = log.find(
         r"assert len\(.+\) == (?:len\(|\w)",
         r"inconsistent numbers of samples|All arrays must be of the same length|len\(labels?\w*\) != len",
+        r"boolean array indexing assignment cannot assign \d+ input values to",
         r"AssertionError: .*(?:length|长度)|zip\(\) argument \d is (?:shorter|longer)",
     )
     if hits and log.has(r"AssertionError|ValueError|长度"):

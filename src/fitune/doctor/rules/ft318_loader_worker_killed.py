@@ -32,15 +32,13 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
-FOLLOWS = {"FT315", "FT406", "FT316", "FT420", "FT415"}
+FOLLOWS = {"FT825", "FT315", "FT406", "FT316", "FT420", "FT415"}
 PATTERNS = (
     r"DataLoader worker \(pid\S* [\d, ]+\) is killed by signal: (?!Bus)",
     r"DataLoader worker \(pid\S* [\d, ]+\) exited unexpectedly",
 )
-# The workers could not even begin: FT825 says why.
-NEVER_STARTED = (r"freeze_support\(\)|finished its bootstrapping phase",)
 
 
 def read(log: Log) -> Iterator[Symptom]:
     """A DataLoader worker was killed or died, seen in a log."""
-    yield from matches(log, PATTERNS, confidence=0.94, unless=NEVER_STARTED)
+    yield from matches(log, PATTERNS, confidence=0.94)

@@ -37,6 +37,7 @@ from fitune.messages import _
 from fitune.values import Fix
 
 SEVERITY = "error"
+FOLLOWS = {"FT419"}
 PERSISTS = True
 TOPIC = "torch"
 PATTERNS = (

@@ -33,7 +33,10 @@ from fitune.machine import Machine
 
 SEVERITY = "error"
 TOPIC = "driver"
-PATTERNS = (r"Driver/library version mismatch",)
+PATTERNS = (
+    r"Driver/library version mismatch",
+    r"Error 803: system has unsupported display driver",
+)
 
 
 def read(log: Log) -> Iterator[Symptom]:

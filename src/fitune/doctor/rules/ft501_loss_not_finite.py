@@ -60,8 +60,8 @@ def read(log: Log) -> Iterator[Symptom]:
 
 
 def watch(history: History) -> Iterator[Symptom]:
-    """A step whose loss is not finite."""
-    for reading in history.losses:
+    """A step, or an evaluation, whose loss is not finite."""
+    for reading in [*history.losses, *history.evaluation_losses]:
         if not reading.finite:
             yield Symptom(evidence=(reading.evidence,), line=reading.line)
             return

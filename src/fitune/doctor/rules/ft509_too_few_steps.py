@@ -32,13 +32,23 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "note"
 SAFETY = "unsafe"
+UNFINISHED = {"early_stop", "failed", "interrupted"}
+LOW_SCORE = 0.6
+STEEP = 0.93
+"""Of the loss that a tenth of the training leaves."""
 
 
 def watch(history: History) -> Iterator[Symptom]:
     """The last evaluation is the best by a point or more, and the loss still falls."""
     _name, scores = history.metric
     course = history.smoothed_losses()
-    if len(scores) < 2 or len(course) < 4 or history.stopped in {"early_stop", "failed", "interrupted"}:
+    if len(scores) == 1 and len(course) >= 4 and history.scores and history.stopped not in UNFINISHED:
+        # One evaluation shows no trend; a loss that falls steeply to the last step does.
+        if history.scores[0] < LOW_SCORE and course[-1] < STEEP * course[-2] < STEEP**2 * course[-3]:
+            evidence = (history.losses[-1].evidence, scores[0].evidence)
+            yield Symptom(evidence=evidence, confidence=0.6, line=scores[0].line)
+        return
+    if len(scores) < 2 or len(course) < 4 or history.stopped in UNFINISHED:
         return
     values = history.scores
     if (

@@ -37,7 +37,7 @@ SEVERITY = "error"
 PATTERNS = (
     r"Class values must be non-negative|Received a label value of -?\d+ which is outside the valid range"
     r"|Target \d+ is out of (?:bounds|upper bound)",
-    r"IndexError: Target -?\d+ is out of bounds",
+    r"IndexError: Target -?\d+ is out of bounds|index -100 is out of bounds",
     r"Assertion `?t ?>= ?0 ?&& ?t ?< ?n_classes",
     r"cur_target ?>= ?0 ?&& ?cur_target ?< ?n_classes|Assertion.*target_val|multi_margin.*Assertion"
     r"|nll_loss\S*\.cu.*Assertion|ClassNLLCriterion",

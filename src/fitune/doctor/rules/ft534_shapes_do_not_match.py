@@ -35,6 +35,7 @@ from fitune.doctor.log import Log, matches
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
+BROADCAST = r"size of tensor a \(\d+\) must match the size of tensor b \(\d+\) at non-singleton dimension"
 PATTERNS = (
     r"argument 'input' \(position 1\) must be Tensor, not tuple",
     r"first two dimensions of (?:emissions|logits) and (?:tags|mask) must match|expected last dimension of emissions",
@@ -55,3 +56,5 @@ PATTERNS = (
 def read(log: Log) -> Iterator[Symptom]:
     """The shapes of inputs and labels do not match, seen in a log."""
     yield from matches(log, PATTERNS, confidence=0.93)
+    # Others know what of theirs does not match: positions (FT291), the optimizer's state (FT627).
+    yield from matches(log, (BROADCAST,), confidence=0.7)

@@ -90,7 +90,9 @@ ALL = {*RENAMED, *SINCE_5, *GONE, "tokenizer", "use_auth_token"}
 MOVED = (
     r"'\w*Trainer' object has no attribute '(?:tokenizer|use_amp|is_world_master|prediction_loop)'",
     r"is not a valid (?:IntervalStrategy|SchedulerType|SaveStrategy|OptimizerNames|HubStrategy|EvaluationStrategy)",
-    r"unrecognized arguments: .*--(?:" + "|".join(sorted({*RENAMED, *SINCE_5, *GONE})) + r")\b",
+    r"(?:unrecognized arguments: |not used by the HfArgumentParser: ).*--(?:"
+    + "|".join(sorted({*RENAMED, *SINCE_5, *GONE}))
+    + r")\b",
     r"(?:_batch_encode_plus|_encode_plus|_call_fast|__call__|from_pretrained)\(\) got an unexpected keyword argument",
     r"compute_loss\(\) got an unexpected keyword argument|(?:training_step|_maybe_log_save_evaluate|log|evaluate"
     r"|create_optimizer)\(\)"

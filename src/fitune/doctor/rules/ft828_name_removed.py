@@ -46,6 +46,7 @@ GONE = (
     r"'(?:DataFrame|Series)' object has no attribute '(?:append|ix|as_matrix|iteritems|get_value)'",
     r"cannot import name '(?:BertAdam|WarmupLinearSchedule|warmup_linear|PYTORCH_PRETRAINED_BERT_CACHE)'",
     r"cannot import name '\w+' from 'transformers\.(?:modeling_bert|tokenization_bert|configuration_bert)'"
+    r"|cannot import name '\w+_PRETRAINED_\w*ARCHIVE_(?:MAP|LIST)'"
     r"|No module named 'transformers\.(?:modeling|tokenization|configuration)_(?:bert|roberta|albert|xlnet|auto)'",
 )
 SEVERITY = "error"

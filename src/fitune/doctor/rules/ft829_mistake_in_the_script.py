@@ -50,7 +50,10 @@ IN_OWN_CODE = {
     "RecursionError",
     "StopIteration",
 }
-USAGE = r"error: (?:the following arguments are required|argument \S+: (?:invalid|expected)|unrecognized arguments)"
+USAGE = (
+    r"error: (?:the following arguments are required|argument \S+: (?:invalid|expected)|unrecognized arguments)"
+    r"|arguments are not used by the HfArgumentParser"
+)
 
 
 def read(log: Log) -> Iterator[Symptom]:
