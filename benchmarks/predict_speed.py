@@ -6,13 +6,15 @@
 Every way reads the same texts in turn, ``--rounds`` times; a ratio is the median over rounds of the ratio to the loop
 in the same round. CPU-seconds, wall beside them. Latency: one text a call, the same texts for every way in turn. The
 entities of every exact engine are compared with the pipeline's (its best class of each token; a trained CRF is left
-out for that, and is a row of its own). ``--table FILE`` keeps the table under its heading.
+out for that, and is a row of its own). The pipeline runs in a process of its own, with the C library's memory as a
+script has it; fitune's engines run as ``fitune predict`` does. ``--table FILE`` keeps the table under its heading.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -83,6 +85,41 @@ def timed(call: Callable[[], Any]) -> tuple[float, float, Any]:
     return time.process_time() - cpu, time.perf_counter() - wall, result
 
 
+class Pipeline:
+    """``pipeline`` as a script has it, in a process of its own; called with texts and a batch size."""
+
+    def __init__(self, folder: Path, threads: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._end, other = context.Pipe()
+        self._process = context.Process(target=_serve_pipeline, args=(str(folder), threads, other), daemon=True)
+        self._process.start()
+        assert self._end.recv() == "ready"
+
+    def timed(self, texts: list[str], batch_size: int | None) -> tuple[float, float, Any]:
+        """CPU-seconds, wall seconds and what it found; ``batch_size`` None: one call for each text."""
+        self._end.send((texts, batch_size))
+        return self._end.recv()
+
+    def close(self) -> None:
+        self._process.kill()
+
+
+def _serve_pipeline(folder: str, threads: int, end: Any) -> None:
+    from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
+
+    torch.set_num_threads(threads)
+    network = AutoModelForTokenClassification.from_pretrained(folder)
+    pipe: Any = pipeline("ner", model=network, tokenizer=AutoTokenizer.from_pretrained(folder), device="cpu")
+    pipe("热身")
+    end.send("ready")
+    while True:
+        texts, batch_size = end.recv()
+        if batch_size is None:
+            end.send(timed(lambda texts=texts: [pipe(text) for text in texts]))
+        else:
+            end.send(timed(lambda texts=texts, batch_size=batch_size: pipe(texts, batch_size=batch_size)))
+
+
 def made_up(options: argparse.Namespace) -> tuple[Path, list[str], Path]:
     draw = random.Random(0)
     lengths = speed_data.lengths_of("cluener", options.lengths, options.texts, vocabulary=options.vocabulary)
@@ -100,37 +137,38 @@ def trained(options: argparse.Namespace) -> tuple[Path, list[str], Path]:
 
 
 def measure(options: argparse.Namespace) -> str:
-    from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
-
     folder, texts, dev = trained(options) if options.trained else made_up(options)
     compared = {comparison.engine: comparison for comparison in exports(folder, dev)}
     for model in (folder, *(folder.parent / to for to in ("onnx", "ctranslate2"))):
         if (model / "fitune.json").is_file():
             read_best_classes(model)
-    network = AutoModelForTokenClassification.from_pretrained(folder)
-    pipe: Any = pipeline("ner", model=network, tokenizer=AutoTokenizer.from_pretrained(folder), device="cpu")
+    pipe = Pipeline(folder, options.threads)
     predictors: dict[str, Callable[..., Any]] = {
         f"fitune, {engine}": Predictor(folder, engine=engine, span_scores=False) for engine in ("torch", *compared)
     }
     if options.trained and read_settings(options.trained / "model").head == "crf":
         predictors["fitune, torch, its CRF"] = Predictor(options.trained / "model", engine="torch", span_scores=False)
-    calls: dict[str, Callable[[], Any]] = {
-        LOOP: lambda: [pipe(text) for text in texts],
-        BATCH: lambda: pipe(texts, batch_size=32),
-        **{name: (lambda p=predictor: p(texts)) for name, predictor in predictors.items()},
+    calls: dict[str, Callable[[], tuple[float, float, Any]]] = {
+        LOOP: lambda: pipe.timed(texts, None),
+        BATCH: lambda: pipe.timed(texts, 32),
+        **{name: (lambda p=predictor: timed(lambda: p(texts))) for name, predictor in predictors.items()},
     }
     seconds: dict[str, list[tuple[float, float]]] = {way: [] for way in calls}
     results: dict[str, Any] = {}
     for _round in range(options.rounds):
         for way, call in calls.items():
-            cpu, wall, results[way] = timed(call)
+            cpu, wall, results[way] = call()
             seconds[way].append((cpu, wall))
             print(f"  {way}: {len(texts) / cpu:.1f} texts / CPU-s", flush=True)
     one: dict[str, list[float]] = {way: [] for way in calls if way != BATCH}
     for text in texts[: options.singles]:
         for way in one:
-            cpu, _wall, _found = timed(lambda way=way, text=text: (pipe if way == LOOP else predictors[way])(text))
+            if way == LOOP:
+                cpu, _wall, _found = pipe.timed([text], None)
+            else:
+                cpu, _wall, _found = timed(lambda way=way, text=text: predictors[way](text))
             one[way].append(cpu)
+    pipe.close()
     expected = [entities(tokens) for tokens in results[LOOP]]
     lines = ["| way | texts / CPU-s | / wall s | x the loop | one text, CPU-ms | x the loop's | entities | score |"]
     lines.append("|---|---|---|---|---|---|---|---|")
@@ -171,7 +209,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--table", type=Path)
     options = parser.parse_args()
-    keep_memory()  # as the command line does; for every way alike
+    keep_memory()  # as the command line does
     torch.set_num_threads(options.threads)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     name = f"trained run {options.trained.name}" if options.trained else f"{options.model}, random weights"

@@ -50,7 +50,9 @@ def lengths_of(kind: str, path: Path | None, rows: int, *, vocabulary: Path | No
         return [len(text) for text in texts]
     from transformers import BertTokenizerFast
 
-    tokenizer = BertTokenizerFast(vocab_file=str(vocabulary), do_lower_case=True)
+    # By position: the argument is vocab_file in transformers 4 and vocab in 5, and 5 takes the other without a word.
+    tokenizer = BertTokenizerFast(str(vocabulary), do_lower_case=True)
+    assert len(tokenizer) > 1000
     return [max(1, len(ids)) for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]]  # type: ignore
 
 
@@ -83,7 +85,9 @@ def write_model(folder: Path, name: str) -> Path:
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *CHARACTERS]
     words += [f"[unused{i}]" for i in range(config.vocab_size - len(words))]
     (folder / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
-    BertTokenizerFast(vocab_file=str(folder / "vocab.txt"), do_lower_case=True).save_pretrained(folder)
+    tokenizer = BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=True)  # by position, as above
+    assert len(tokenizer) == config.vocab_size
+    tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
     BertModel(config).save_pretrained(folder)
     return folder
@@ -104,12 +108,12 @@ def gemm_peak_flops(seconds: float = 1.0) -> float:
     import time
 
     best = 0.0
-    a, b = torch.randn(512, 768), torch.randn(768, 3072)
+    a, b, c = torch.randn(512, 768), torch.randn(768, 3072), torch.empty(512, 3072)
     end = time.process_time() + seconds
     while time.process_time() < end:
         begin = time.process_time()
         for _product in range(4):
-            a @ b
+            torch.mm(a, b, out=c)
         best = max(best, 4 * 2 * 512 * 768 * 3072 / (time.process_time() - begin))
     return best
 

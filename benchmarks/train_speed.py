@@ -5,18 +5,22 @@
 (a) every text padded to ``--pad``, (b) stock Trainer with dynamic padding, (c) stock Trainer with length grouping,
 (d) fitune. Each runs ``--steps`` optimizer steps of ``--batch-size`` rows in turn, ``--rounds`` times; a ratio is the
 median over rounds of the ratio within a round, so that whatever else the machine does hits all of them. Seconds are
-CPU-seconds of this process (wall beside them): on a busy machine wall measures the neighbours.
+CPU-seconds of the process (wall beside them): on a busy machine wall measures the neighbours. Every measurement has a
+process of its own: the stock ways with the C library's memory as a script has it, fitune as ``fitune train`` runs.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -130,30 +134,40 @@ def counted(trainer: Trainer, clock: Clock) -> Iterator[Measured]:
     yield Measured(sum(seen[1:]), clock.end[0] - clock.begin[0], clock.end[1] - clock.begin[1])
 
 
-def ways(job: Job, pad: int, steps: int, folder: Path) -> dict[str, Callable[[], Measured]]:
-    """Name -> one measurement. All train the same network from the same file."""
+WAYS = "abcd"
+
+
+def names_of(pad: int) -> dict[str, str]:
+    return {
+        "a": f"(a) padded to {pad}",
+        "b": "(b) Trainer, dynamic padding",
+        "c": "(c) Trainer, grouped by length",
+        "d": "(d) fitune",
+    }
+
+
+def measure(way: str, job: Job, pad: int, steps: int, folder: Path) -> Measured:
+    """One way, in this process. All train the same network from the same file."""
     from fitune.runs import Run
 
-    plain = prepare(job, Fit(attention="sdpa"))
-    rows = rows_of(plain, pad)
-
-    def stock_way(grouped: bool, pad: int | None) -> Measured:
-        trainer = stock(plain, rows, grouped, pad, steps)
+    if way != "d":
+        plain = prepare(job, Fit(attention="sdpa"))
+        trainer = stock(plain, rows_of(plain, pad), way == "c", pad if way == "a" else None, steps)
         return next(counted(trainer, Clock()))
+    keep_memory()
+    prepared = prepare(job)
+    print(f"    fitune: {prepared.pace.facts()}", file=sys.stderr, flush=True)
+    run = Run.create(folder / f"run-{time.time_ns()}", prepared.job)
+    return next(counted(make_trainer(prepared, run, [], "none", steps + 1), Clock()))
 
-    def ours() -> Measured:
-        prepared = prepare(job)
-        print(f"    fitune: {prepared.pace.facts()}", flush=True)
-        run = Run.create(folder / f"run-{time.time_ns()}", prepared.job)
-        trainer = make_trainer(prepared, run, [], "none", steps + 1)
-        return next(counted(trainer, Clock()))
 
-    return {
-        f"(a) padded to {pad}": lambda: stock_way(False, pad),
-        "(b) Trainer, dynamic padding": lambda: stock_way(False, None),
-        "(c) Trainer, grouped by length": lambda: stock_way(True, None),
-        "(d) fitune": ours,
-    }
+def in_a_process(way: str, job: Job, folder: Path) -> Measured:
+    """The same command again, for one way."""
+    path = folder / "job.json"
+    path.write_text(job.model_dump_json(), encoding="utf-8")
+    command = [sys.executable, *sys.argv, "--only", way, "--job", str(path)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
+    return Measured(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def table(found: dict[str, list[Measured]], name: str, context: float) -> str:
@@ -187,9 +201,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--table", type=Path, help="keep the table under its heading in this file")
+    parser.add_argument("--only", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--job", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    keep_memory()  # as the command line does; for every way alike
     torch.set_num_threads(options.threads)
+    if options.only:
+        job = Job.model_validate_json(options.job.read_text(encoding="utf-8"))
+        measured = measure(options.only, job, options.pad, options.steps, options.job.parent)
+        print(json.dumps(asdict(measured)))
+        return
     task = "ner" if options.lengths_of == "cluener" else "classification"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -205,11 +225,10 @@ def main() -> None:
             epochs=100,  # long enough for the measured choice of passes
         )
         found: dict[str, list[Measured]] = {}
-        measures = ways(job, options.pad, options.steps, folder)
         for round_ in range(options.rounds):
-            for way, measure in measures.items():
-                found.setdefault(way, []).append(measure())
-                print(f"  round {round_ + 1}: {way}: {found[way][-1].speed:.0f} tokens / CPU-s", flush=True)
+            for way, name in names_of(options.pad).items():
+                found.setdefault(name, []).append(in_a_process(way, job, folder))
+                print(f"  round {round_ + 1}: {name}: {found[name][-1].speed:.0f} tokens / CPU-s", flush=True)
         tokens = np.array(lengths) + 2
         source = options.lengths.parent.name if options.lengths else "made up"
         heading = (

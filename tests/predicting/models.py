@@ -16,7 +16,7 @@ def make_model(folder, *, head="softmax", task="ner", pairs=False, multi_label=F
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = folder / "vocab.txt"
     vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *CHARACTERS]), encoding="utf-8")
-    tokenizer = BertTokenizerFast(vocab_file=str(vocabulary))
+    tokenizer = BertTokenizerFast(str(vocabulary))
     job_task = (
         NerTask(("person", "place"), head, 32)
         if task == "ner"

@@ -33,7 +33,12 @@ def rows(*words, file="in.jsonl"):
 
 
 def children():
-    return [p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE]
+    """Workers of this process; other tests leave a browser or a server behind."""
+    return [
+        p
+        for p in psutil.Process().children(recursive=True)
+        if p.status() != psutil.STATUS_ZOMBIE and any("predicting.working" in word for word in p.cmdline())
+    ]
 
 
 # -- against one process -------------------------------------------------------------------------------------------
