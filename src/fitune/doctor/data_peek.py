@@ -59,6 +59,24 @@ def _spans(row: dict[str, Any], seen: set[str], mentions: list[bool]) -> Iterabl
             for span in spans if isinstance(spans, list) else ():
                 if isinstance(span, list) and len(span) == 2 and all(isinstance(n, int) for n in span):
                     yield span[0], span[1], mention
+    for key in ("entities", "spans", "label", "labels", "annotations"):
+        listed = row.get(key)
+        for span in listed if isinstance(listed, list) else ():
+            if isinstance(span, dict):
+                start = next((span[k] for k in ("start", "start_idx", "start_offset", "begin") if k in span), None)
+                end = next((span[k] for k in ("end", "end_idx", "end_offset", "stop") if k in span), None)
+                words = next((span[k] for k in ("text", "entity", "word", "mention") if k in span), None)
+            elif isinstance(span, list) and len(span) == 3:
+                start, end = (
+                    [n for n in span if isinstance(n, int)]
+                    if sum(isinstance(n, int) for n in span) == 2
+                    else (None, None)
+                )
+                words = None
+            else:
+                continue
+            if isinstance(start, int) and isinstance(end, int):
+                yield start, end, words if isinstance(words, str) else None
 
 
 def _peek_json(text: str, source: str) -> DataPeek:
@@ -111,7 +129,7 @@ def peek(names: Sequence[str], folder: Path | None) -> DataPeek:
             if suffix.startswith(".json")
             else _peek_table(text, name, "\t" if suffix == ".tsv" else ",")
         )
-        if found.entity_types or found.classes:
+        if found.entity_types or found.classes or found.inclusive_ends is not None:
             if "cluener" in name.lower() and found.inclusive_ends is None:
                 return DataPeek(found.source, found.entity_types, True, found.nested_mentions)
             return found

@@ -47,6 +47,8 @@ def check(script: Script) -> Iterator[Symptom]:
             or name_of(outer.iter.func) != "items"
         ):
             continue
+        if _is_inner(script, outer):
+            continue
         target = outer.target
         value = target.elts[1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else None
         for inner in ast.walk(outer):
@@ -59,3 +61,18 @@ def check(script: Script) -> Iterator[Symptom]:
             ):
                 text = f"[span for spans in {value.id}.values() for span in spans]"
                 yield script.symptom(inner, edits=[script.replace(inner.iter, text)])
+
+
+def _is_inner(script: Script, loop: ast.For) -> bool:
+    """Whether it loops over the mentions already: over what an outer ``.items()`` gives."""
+    owner = (
+        loop.iter.func.value if isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Attribute) else None
+    )
+    around = script.parent(loop)
+    while isinstance(owner, ast.Name) and around is not None:
+        if isinstance(around, ast.For) and any(
+            isinstance(name, ast.Name) and name.id == owner.id for name in ast.walk(around.target)
+        ):
+            return True
+        around = script.parent(around)
+    return False
