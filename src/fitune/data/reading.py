@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from fitune.data.encodings import Encoding, read_lines, recognize_encoding, write_lines
 from fitune.data.formats import ALIASES, PATH_FORMATS, TEXT_FORMATS, Columns, PathFormat, Sample, TextFormat
 from fitune.data.formats.json_objects import json_without_text
+from fitune.data.label_rows import join_label_rows, one_row_per_label
 from fitune.data.rows import Format, Rows, Skipped, Tally, Task, invalid_text
 from fitune.messages import _, system_reason
 from fitune.values import Example, Prediction, Refusal
@@ -92,7 +93,7 @@ def read(
     asked = bool(format.details.get("row_per_label")) if isinstance(format, Format) else multi_label
     may = asked is not False and multi_label is not False
     if found.task == "classification" and not several and may:
-        joined = _join_label_rows(examples, asked=bool(asked))
+        joined = join_label_rows(examples, asked=bool(asked))
         if joined is not None:
             merged, examples, several = len(examples) - len(joined), joined, True
             tally.note(_("rows joined to the one before: the file gives each label of a text a row of its own"), merged)
@@ -125,6 +126,13 @@ def stream(
 ) -> Stream:
     """The rows of a file one by one. With ``labelled=False`` rows without a label are kept: nothing is learned."""
     place = Path(path)
+    if task is not None and task not in get_args(Task):
+        raise Refusal(
+            _("there is no task {name}", name=repr(task)),
+            where="--task",
+            next_step=_("Tasks: {names}", names=", ".join(get_args(Task))),
+            code="FT199",
+        )
     _check_file(place)
     columns = Columns(text_column, text_pair_column, label_column, multi_label, labelled)
     tally = Tally(str(place), labelled=labelled)
@@ -145,12 +153,7 @@ def stream(
         examples = text_reader.parse(read_lines(place, encoding), found, tally)
         checked = encoding.damaged or "container" in found.details
     if task is not None and found.task is not None and found.task != task:
-        raise Refusal(
-            _("the file is for {found}, not {task}: {evidence}", found=found.task, task=task, evidence=found.evidence),
-            where=str(place),
-            next_step=_("Leave out --task, or name the format with --format"),
-            code="FT199",
-        )
+        raise _other_task(place, found, task)
     return Stream(place, found, _valid(examples, tally) if checked else examples, tally)
 
 
@@ -162,7 +165,7 @@ def write(path: str | os.PathLike[str], items: Iterable[Example | Prediction], f
     """
     place = Path(path)
     if format.details.get("row_per_label"):
-        items = _one_row_per_label(items)
+        items = one_row_per_label(items)
     aside = place.with_name(f"{place.name}.{os.getpid()}.part")
     path_format = next((known for known in PATH_FORMATS if known.name == format.name), None)
     if path_format is not None and path_format.files > 1:
@@ -296,12 +299,18 @@ def _recognize(sample: Sample, name: str | None) -> tuple[Format, TextFormat]:
         if found is None:
             raise _not_that_format(sample.path, name)
         return _with_options(found, options), reader
+    other: Format | None = None
     for reader in TEXT_FORMATS:
+        if other is not None and reader.name == "text":
+            # Lines can be read of anything: that the file is for the other task says more.
+            raise _other_task(sample.path, other, str(sample.task))
         found = reader.recognize(sample)
-        if found is not None and (found.task in (None, sample.task) or sample.task is None):
+        fits = found is not None and (sample.task in (None, found.task) or (found.task is None and other is None))
+        if found is not None and fits:
             return found, reader
+        other = other or found
         if reader.name == "json" and (refusal := json_without_text(sample)):
-            raise refusal
+            raise _other_task(sample.path, other, str(sample.task)) if other is not None else refusal
     raise Refusal(
         _("no format was recognised"),
         where=str(sample.path),
@@ -335,6 +344,15 @@ def _valid(examples: Iterator[Example], tally: Tally) -> Iterator[Example]:
             tally.skip(example.source.line if example.source else 0, reason)
 
 
+def _other_task(path: Path, found: Format, task: str) -> Refusal:
+    return Refusal(
+        _("the file is for {found}, not {task}: {evidence}", found=found.task, task=task, evidence=found.evidence),
+        where=str(path),
+        next_step=_("Leave out --task, or name the format with --format"),
+        code="FT199",
+    )
+
+
 def _nothing_read(opened: Stream) -> Refusal:
     first = opened.skipped[0] if opened.skipped else None
     where = str(first.source) if first else str(opened.path)
@@ -356,38 +374,6 @@ def _labels(examples: list[Example], format: Format) -> tuple[str, ...]:
     if rest and all(label.lstrip("+-").isdecimal() and len(label) < 15 for label in rest):
         return (*classes, *sorted(rest, key=int))
     return (*classes, *sorted(rest))
-
-
-def _join_label_rows(examples: list[Example], *, asked: bool) -> list[Example] | None:
-    """One example per text where neighbouring rows repeat a text with other labels; None where the file does not."""
-    joined: list[Example] = []
-    labels: list[str] = []
-    repeated = 0
-    for example in examples:
-        before = joined[-1] if joined else None
-        new = example.labels or ()
-        if before is not None and before.text == example.text and before.text_pair == example.text_pair:
-            if labels and not set(new) & set(labels):
-                repeated += 1
-                labels.extend(new)
-                joined[-1] = replace(before, labels=tuple(labels))
-                continue
-            if not asked:
-                # The very same row twice: such a file repeats rows, it does not list labels.
-                return None
-        joined.append(example)
-        labels = list(new)
-    # A few neighbours with two labels are contradictions; where every fifth text has several, it is the file's way.
-    return joined if repeated and (asked or (repeated >= 3 and repeated >= 0.2 * len(joined))) else None
-
-
-def _one_row_per_label(items: Iterable[Example | Prediction]) -> Iterator[Example | Prediction]:
-    for item in items:
-        labels = item.labels
-        if labels is None or len(labels) < 2:
-            yield item
-        else:
-            yield from (replace(item, labels=(label,)) for label in labels)
 
 
 __all__ = ["Stream", "read", "stream", "write"]

@@ -186,6 +186,13 @@ KINDS: dict[str, Kind] = {
             N_("Write the label in one way."),
         ),
         Kind(
+            "FT122",
+            "warning",
+            N_("{split}: one sentence of {count} characters: the blank lines between sentences seem to be missing"),
+            N_("A sentence is a row: this one cannot be split into train and dev, and is cut wherever a window ends."),
+            N_("Put a blank line after each sentence, for example after each line whose character is 。, ！ or ？."),
+        ),
+        Kind(
             "FT131",
             "error",
             N_("{split}: no label in any of the {count} rows; read as {format}: {recognized}"),

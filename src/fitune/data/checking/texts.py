@@ -12,6 +12,9 @@ from fitune.values import Example, Finding
 _FEW = 5
 _MOST = 0.9
 _ENOUGH_ROWS = 50
+_LONG_SENTENCE = 1000
+"""Characters."""
+_MANY_ENDS = 10
 
 Key = str | tuple[str, str]
 
@@ -50,6 +53,9 @@ def check_repeats(split: str, rows: Rows) -> tuple[list[Finding], dict[Key, int]
         if before == index:
             continue
         earlier = examples[before]
+        if (gold(earlier) is None) != (gold(example) is None):
+            # A row without labels contradicts nothing.
+            continue
         if gold(earlier) == gold(example):
             repeated.add(example, _("again: {text}", text=clip(example.text, 24)) + _where(earlier, example))
         elif text not in contradicted:
@@ -134,12 +140,28 @@ def check_rows(split: str, rows: Rows, *, is_train: bool = False) -> list[Findin
     if rows.skipped:
         evidence = [f"{skipped.source}: {skipped.reason}" for skipped in rows.skipped[:3]]
         found.append(finding("FT114", len(rows.skipped), evidence, split=split))
+    found.extend(check_boundaries(split, rows))
     if rows.stray_tags:
         begin, end = _("(begin)"), _("(end)")
         evidence = [f"{tag.source}: {tag.before or begin} -> {tag.after or end}" for tag in rows.stray_tags[:3]]
         found.append(finding("FT109", len(rows.stray_tags), evidence, split=split, file=file))
     found.extend(finding("FT119", 1, [], split=split, note=note) for note in rows.notes)
     return found
+
+
+def check_boundaries(split: str, rows: Rows) -> list[Finding]:
+    """Columns without blank lines: many sentences in a row of thousands of characters."""
+    if rows.format.name != "columns" or not rows.examples:
+        return []
+    longest = max(rows.examples, key=lambda example: len(example.text))
+    ends = sum(longest.text.count(mark) for mark in "。！？!?.")
+    if (
+        len(longest.text) < _LONG_SENTENCE
+        or ends < _MANY_ENDS
+        or len(longest.text) * 2 < sum(len(e.text) for e in rows.examples)
+    ):
+        return []
+    return [finding("FT122", len(longest.text), [show(longest)], split=split)]
 
 
 def check_classes(split: str, rows: Rows, *, is_train: bool) -> list[Finding]:

@@ -48,7 +48,7 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
             continue
         stored = _stored(plain.get("label"))
         if stored is None:
-            if "label" not in plain and not tally.labelled:
+            if plain.get("label") is None:
                 yield Example(text, source=Source(tally.file, number))
             else:
                 tally.skip(number, _('"label" is not of the form type -> mention -> offsets'))

@@ -157,8 +157,33 @@ def choose_columns(
         others = [i for i in range(width) if i not in taken and profiles[i].like_texts]
         if len(others) == 1 and profiles[text].like_texts:
             text, pair = sorted((text, others[0]))
+    if header is not None:
+        _refuse_twins(header, text, columns.text, "--text-column", path)
+        _refuse_twins(header, pair, columns.text_pair, "--text-pair-column", path)
+        if columns.labelled:
+            _refuse_twins(header, label, columns.label, "--label-column", path)
     evidence = _describe(header, text, pair, indicators or (() if label is None else (label,)))
     return Layout(text, pair, label, evidence, indicators, undecided)
+
+
+def _refuse_twins(header: Sequence[str], used: int | None, asked: str | None, option: str, path: Path) -> None:
+    """Two columns of one name: which is meant is asked back, unless the user gave a number or the one exact name."""
+    if used is None or not header[used].strip():
+        return
+    if asked is None:
+        twins = [i for i, cell in enumerate(header) if name_of(cell) == name_of(header[used])]
+    else:
+        twins = [i for i, cell in enumerate(header) if cell == asked]
+    if len(twins) > 1:
+        places = ", ".join(str(i + 1) for i in twins)
+        raise Refusal(
+            _("columns {places} all have the name {name}", places=places, name=repr(header[used].strip())),
+            where=f"{path}:1",
+            next_step=_(
+                "Give the number of the one that is meant: {option} {number}", option=option, number=twins[0] + 1
+            ),
+            code="FT195",
+        )
 
 
 def _label_by_content(

@@ -79,7 +79,7 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
         value = plain.get(span_key)
         stored = _stored(value, details)
         if stored is None:
-            if value is None and not tally.labelled:
+            if value is None:
                 yield Example(text, source=Source(tally.file, number))
             else:
                 tally.skip(number, _('"{key}" is missing or no list of spans', key=span_key))

@@ -70,7 +70,7 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
             tally.note(_("empty tokens, read as a space"), tokens.count(""))
             tokens = [token or " " for token in tokens]
         tags = plain.get(tag_key)
-        if tags is None and not tally.labelled:
+        if tags is None:
             yield Example(join_tokens(tokens, (), str(details["joiner"]))[0], source=Source(tally.file, number))
             continue
         if not _strings(tags):
