@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fitune.checkpoint import Lock
 from fitune.runs import Run, read_job_toml
 from fitune.values import Example, Fit, Job, Prediction, Span
 from tests.cli.conftest import Call, pretend_to_train
@@ -161,6 +162,43 @@ def test_predict_writes_the_format_that_came_in(command: Call, monkeypatch: pyte
     assert "in.csv:3: " in result.err
     written = Path("out.csv").read_text(encoding="utf-8")
     assert [line.split(",")[:2] for line in written.splitlines()[1:]] == [["一", "B"], ["二", "B"], ["三", "B"]]
+
+
+def test_predict_replaces_nothing_unasked(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(monkeypatch, "predicting", Predictor=UpperCase)
+    Path("in.csv").write_text("text,label\n一,A\n二,A\n", encoding="utf-8")
+    before = Path("in.csv").read_bytes()
+    Path("old.csv").write_text("kept", encoding="utf-8")
+    for words in (["./in.csv"], ["in.csv", "--force"], ["old.csv"]):
+        assert command("predict", "r", "in.csv", "-o", *words).code == 2
+    assert Path("in.csv").read_bytes() == before
+    assert Path("old.csv").read_text(encoding="utf-8") == "kept"
+    assert command("predict", "r", "in.csv", "-o", "old.csv", "--force").code == 0
+    assert "一,B" in Path("old.csv").read_text(encoding="utf-8")
+
+
+def test_predict_says_that_there_was_nothing_and_what_is_no_file(
+    command: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(monkeypatch, "predicting", Predictor=UpperCase)
+    Path("empty.csv").write_text("text,label\n", encoding="utf-8")
+    result = command("predict", "r", "empty.csv")
+    assert "no rows to predict" in result.err
+    Path("data/deep").mkdir(parents=True)
+    result = command("predict", "r", "data/deep")
+    assert result.code == 2
+    assert "folder" in result.err
+
+
+def test_a_run_at_work_is_left_alone(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("a.csv").write_text("text,label\n一,A\n二,B\n", encoding="utf-8")
+    Path("busy").mkdir()
+    with Lock("busy/lock"):
+        for words in ([], ["--detach"], ["--fresh"], ["--detach", "--fresh"], ["--epochs", "3"]):
+            result = command("train", "a.csv", "--out", "busy", *words)
+            assert result.code == 2, words
+            assert "FT603" in result.err
+    assert not list(Path().glob("busy.*"))
 
 
 def test_check_counts_finds_and_repairs(command: Call) -> None:

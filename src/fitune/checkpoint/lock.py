@@ -56,26 +56,35 @@ class Lock:
         """
         mine = describe_process(os.getpid())
         with self._guard():
-            holder = self.holder()
-            if holder is not None:
-                raise Locked(
-                    _(
-                        "another process works on this run: {command} (process {pid} on {host}, since {since})",
-                        command=holder["command"] or "?",
-                        pid=holder["pid"],
-                        host=holder["host"],
-                        since=time.strftime("%Y-%m-%d %H:%M", time.localtime(holder["taken_at"])),
-                    ),
-                    where=str(self.path.parent),
-                    next_step=_("Watch it with fitune attach, or end it with fitune stop.")
-                    if holder["host"] == mine["host"]
-                    else _("If it is dead, remove {path}.", path=self.path),
-                    code="FT603",
-                )
+            self.refuse_if_held()
             beside = self.path.with_name(f"{self.path.name}.new")
             beside.write_text(json.dumps(mine), encoding="utf-8")
             beside.replace(self.path)
         self._mine = mine
+
+    def refuse_if_held(self) -> None:
+        """Look without taking: to refuse at once what ``acquire`` would refuse later.
+
+        Raises:
+            Locked: naming who holds it.
+        """
+        holder = self.holder()
+        if holder is None:
+            return
+        raise Locked(
+            _(
+                "another process works on this run: {command} (process {pid} on {host}, since {since})",
+                command=holder["command"] or "?",
+                pid=holder["pid"],
+                host=holder["host"],
+                since=time.strftime("%Y-%m-%d %H:%M", time.localtime(holder["taken_at"])),
+            ),
+            where=str(self.path.parent),
+            next_step=_("Watch it with fitune attach, or end it with fitune stop.")
+            if holder["host"] == socket.gethostname()
+            else _("If it is dead, remove {path}.", path=self.path),
+            code="FT603",
+        )
 
     def release(self) -> None:
         """Give the lock back, if this process holds it."""

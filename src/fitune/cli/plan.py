@@ -161,6 +161,7 @@ def show_lengths(planning: Any) -> None:
 def show_table(planning: Any) -> None:
     """All cards, cheapest first; those on which nothing fits at the end."""
     from fitune.cli.render import say, table
+    from fitune.runs import duration
 
     rows: list[list[str]] = []
     for plan in planning.plans:
@@ -176,7 +177,7 @@ def show_table(planning: Any) -> None:
                 setting(plan.fit),
                 plan.fidelity.name,
                 f"{peak:.1f} / {usable:.1f}",
-                f"{(estimate.predicted_seconds_per_epoch or 0) / 60:.1f}",
+                duration(estimate.predicted_seconds_per_epoch),
                 span_of(estimate),
                 "" if estimate.predicted_price is None else f"{estimate.predicted_price:.2f} {estimate.currency}",
             ]
@@ -184,9 +185,12 @@ def show_table(planning: Any) -> None:
     for unfit in planning.unfit:
         reason = unfit.rejected[-1].reason if unfit.rejected else ""
         rows.append([unfit.card.id, _("no"), reason, "", "", "", "", ""])
-    head = [_("card"), _("fits"), _("fastest setting"), _("fidelity"), _("peak / card, GiB"), _("minutes an epoch")]
+    head = [_("card"), _("fits"), _("fastest setting"), _("fidelity"), _("peak / card, GiB"), _("an epoch")]
     table(rows, [*head, _("whole job"), _("price")], right=(4, 5))
-    say(_("Prices: yours with --prices FILE. Times are ranges: published speeds scatter as widely."), "dim")
+    say(
+        _("Prices count setting up; yours with --prices FILE. Times are ranges: published speeds scatter as widely."),
+        "dim",
+    )
 
 
 def span_of(estimate: Any) -> str:

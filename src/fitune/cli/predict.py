@@ -1,7 +1,7 @@
 """``fitune predict``: a text, or a whole file, through a trained model."""
 
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Annotated, Any
 
 import typer
@@ -44,9 +44,10 @@ def add(app: typer.Typer) -> None:
                 help=_("Processes that share the cores, each with the whole model in memory; for files, on a CPU."),
             ),
         ] = None,
+        force: Annotated[bool, typer.Option("--force", help=_("Replace the file if it is there."))] = False,
         given: Any = None,
     ) -> None:
-        predict_texts(run, texts, out, as_json, given, engine, workers)
+        predict_texts(run, texts, out, as_json, given, engine, workers, force=force)
 
     fields = ("format", "text_column", "text_pair_column", "label_column")
     add_verb(app, "predict", with_job_options(predict, fields), _("Use a trained model on a text or a file."))
@@ -60,6 +61,8 @@ def predict_texts(
     reading: dict[str, Any],
     engine: str | None = None,
     workers: int | None = None,
+    *,
+    force: bool = False,
 ) -> None:
     """On a terminal for eyes, on a pipe (or with --json) as JSON lines, with ``out`` in the format that came in."""
     import sys
@@ -72,6 +75,7 @@ def predict_texts(
         from fitune.cli.progress import counted
         from fitune.data import stream
 
+        _refuse_to_replace(file, out, force)
         opened = stream(file, labelled=False, **reading)
         keep_memory()
         # Closed whatever happens: other processes may be at work behind it.
@@ -79,7 +83,10 @@ def predict_texts(
             closing(_of_file(run, opened, engine, workers)) as predictions,
             closing(counted(predictions, opened, own_line=out is None)) as shown,
         ):
-            _put(shown, out, opened.format, as_json)
+            rows = _Tally(shown)
+            _put(rows, out, opened.format, as_json)
+        if not rows.count:
+            sys.stderr.write(_("{path}: no rows to predict", path=file) + "\n")
         for skipped in opened.skipped:
             sys.stderr.write(f"{skipped.source}: {skipped.reason}\n")
         return
@@ -92,6 +99,18 @@ def predict_texts(
 
     keep_memory()
     _put(Predictor(run, engine=engine)(texts), None, None, as_json)
+
+
+class _Tally:
+    """Passes predictions on and counts them."""
+
+    def __init__(self, predictions: Iterable[Any]) -> None:
+        self._predictions, self.count = predictions, 0
+
+    def __iter__(self) -> Generator[Any, None, None]:
+        for prediction in self._predictions:
+            self.count += 1
+            yield prediction
 
 
 def _of_file(run: str, rows: Iterable[Any], engine: str | None, workers: int | None) -> Generator[Any, None, None]:
@@ -123,6 +142,22 @@ def _put(predictions: Iterable[Any], out: str | None, format: Any, as_json: bool
             show_prediction(prediction)
 
 
+def _refuse_to_replace(file: str, out: str | None, force: bool) -> None:
+    """Before the model is loaded. The file that is read is never written: labels in it would be lost."""
+    from pathlib import Path
+
+    from fitune.values import Refusal
+
+    if out is None or not Path(out).is_file():
+        return
+    if Path(out).samefile(file):
+        raise Refusal(
+            _("this is the file that is read"), where=f"--out {out}", next_step=_("Give the result another name.")
+        )
+    if not force:
+        raise Refusal(_("the file is already there"), where=out, next_step=_("Add --force to replace it."))
+
+
 def _refuse_without_file(file: str | None, out: str | None, workers: int | None) -> None:
     from fitune.values import Refusal
 
@@ -138,9 +173,14 @@ def _refuse_without_file(file: str | None, out: str | None, workers: int | None)
 
 def _refuse_file_names(run: str, texts: list[str]) -> None:
     """A mistyped file name, a second file, or an unset variable must not come back labelled as if it were a text."""
+    from pathlib import Path
+
     from fitune.values import Refusal
 
     for number, text in enumerate(texts, 1):
+        if "/" in text and _is(Path.is_dir, text):
+            step = _("Name a file in it.")
+            raise Refusal(_("this is a folder, not a file"), where=text, next_step=step)
         if not text.strip():
             raise Refusal(
                 _("the text is empty"),
@@ -161,10 +201,16 @@ def _refuse_file_names(run: str, texts: list[str]) -> None:
 
 
 def _is_file(text: str) -> bool:
+    from pathlib import Path
+
+    return _is(Path.is_file, text)
+
+
+def _is(kind: Callable[[Any], bool], text: str) -> bool:
     """A text may be too long for a file name, or hold characters that no file name can."""
     from pathlib import Path
 
     try:
-        return Path(text).is_file()
+        return kind(Path(text))
     except (OSError, ValueError):
         return False

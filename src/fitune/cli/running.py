@@ -31,6 +31,15 @@ def worker_of(run: Run) -> dict[str, Any] | None:
     return Lock(run.directory / LOCK).holder()
 
 
+def refuse_if_at_work(directory: Path) -> None:
+    """A second training there would only end with the same words half a minute later, or in a log nobody reads.
+
+    Raises:
+        Locked: a process works on the run in ``directory``.
+    """
+    Lock(directory / LOCK).refuse_if_held()
+
+
 def when_of(text: str) -> float:
     """A deadline as seconds since the epoch: ``08:30`` (the next), ``2026-01-31T08:30``, ``+90m``, ``+8h``.
 

@@ -117,12 +117,17 @@ def run_job(
 
     from fitune.cli.progress import shown_live
     from fitune.cli.render import say
+    from fitune.cli.running import refuse_if_at_work
     from fitune.runs import Run
     from fitune.training import choose_run
 
     name = Path(file).resolve().parent if Path(file).name == "job.toml" else file
+    if out is not None:
+        # Before anything is compared or set aside: whatever was asked for, the run there is at work.
+        refuse_if_at_work(Path(out))
     choice = choose_run(job, out, fresh=fresh, name=name)
     directory, run = choice.directory, Run(choice.directory)
+    refuse_if_at_work(directory)
     goes_on = choice.kind == "goes_on"
     if detach:
         tell_place(directory, goes_on)
