@@ -121,7 +121,7 @@ def reason_text(reason: object) -> str:
         "deadline": _("the deadline has come, everything is saved"),
         "budget": _("the budget is spent, everything is saved"),
         "failed": _("failed"),
-        "disk": _("the disk took no more; the same command goes on from the last checkpoint"),
+        "disk": _("the disk took no more; the same command goes on from what was saved before, if anything was"),
     }
     return words.get(str(reason), str(reason))
 
