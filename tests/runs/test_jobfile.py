@@ -57,7 +57,7 @@ def refusal(tmp_path: Path, text: bytes) -> Refusal:
     path.write_bytes(text)
     with pytest.raises(Refusal) as caught:
         read_job_toml(path)
-    assert caught.value.where == str(path)
+    assert str(caught.value.where).startswith(str(path))
     assert caught.value.next_step
     return caught.value
 
@@ -134,3 +134,37 @@ def test_a_wrong_value_is_told_its_rule_in_the_language(tmp_path: Path, line: st
         assert english in found
     else:
         assert any("一" <= character <= "鿿" for character in found)
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("batch_size = true", "batch_size = true: must be a whole number"),
+        ("batch_size = 16.0", "must be a whole number"),
+        ('batch_size = "16"', "must be a whole number"),
+        ('normalize_quotes = "yes"', "normalize_quotes = 'yes': must be true or false"),
+        ("lowercase = 1", "must be true or false"),
+        ("learning_rate = true", "must be a number"),
+        ("class_weights = {A = true}", "must be a number"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_at_its_line(tmp_path: Path, line: str, found: str) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(f'train = "a.json"\n{line}\n', encoding="utf-8")
+    with pytest.raises(Refusal) as refusal:
+        read_job_toml(path)
+    assert found in refusal.value.found
+    assert refusal.value.where == f"{path}:2"
+
+
+def test_a_whole_number_is_a_number(tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text('train = "a.json"\nepochs = 3\nclass_weights = {A = 2}\n', encoding="utf-8")
+    assert read_job_toml(path).epochs == 3
+
+
+def test_the_format_of_the_example_is_one() -> None:
+    from fitune.data.formats import PATH_FORMATS, TEXT_FORMATS
+
+    (line,) = [line for line in job_toml(Job(train="a")).splitlines() if line.startswith("# format = ")]
+    assert line.partition(" = ")[2].strip('"') in {known.name for known in (*TEXT_FORMATS, *PATH_FORMATS)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ _SAMPLES: dict[str, Any] = {
     "dev": "dev.json",
     "test": "test.json",
     "task": "ner",
-    "format": "conll",
+    "format": "columns",
     "text_column": "text",
     "text_pair_column": "text_b",
     "label_column": "label",
@@ -142,15 +143,18 @@ def read_job_toml(path: str | Path) -> Job:
             where=str(path),
             next_step=_('Texts stand in quotes (model = "bert-base-chinese"), one field a line.'),
         ) from None
-    return job_from_fields(plain, where=str(path))
+    return job_from_fields(plain, where=str(path), text=text)
 
 
-def job_from_fields(fields: dict[str, Any], *, where: str) -> Job:
-    """A Job from plain values, or one Refusal that names every wrong field."""
+def job_from_fields(fields: dict[str, Any], *, where: str, text: str = "") -> Job:
+    """A Job from plain values, or one Refusal that names every wrong field, at its line in ``text``."""
     try:
         return Job.model_validate(fields)
     except ValidationError as error:
-        lines = [_problem(e["type"], _name(e["loc"]), _rule(e), e.get("input")) for e in _first_per_field(error)]
+        problems = _first_per_field(error)
+        lines = [_problem(e["type"], _name(e["loc"]), _rule(e), e.get("input")) for e in problems]
+        places = [at for e in problems if (at := _line_of(text, _name(e["loc"]).partition(".")[0]))]
+        where = f"{where}:{min(places)}" if places else where
     raise Refusal(
         "\n".join(lines)
         if len(lines) == 1
@@ -158,6 +162,12 @@ def job_from_fields(fields: dict[str, Any], *, where: str) -> Job:
         where=where,
         next_step=_("All fields with their meaning: fitune init TRAINING_FILE -o job.toml"),
     )
+
+
+def _line_of(text: str, field: str) -> int:
+    """The line of job.toml on which the field stands; 0 where it does not."""
+    written = re.compile(rf"""\s*["']?{re.escape(field)}["']?\s*[.=]""")
+    return next((number for number, line in enumerate(text.splitlines(), 1) if written.match(line)), 0)
 
 
 def _first_per_field(error: ValidationError) -> list[Any]:
@@ -177,7 +187,8 @@ def _problem(kind: str, field: str, message: str, found: Any) -> str:
         return unknown + _("; did you mean {near}?", near=near[0]) if near else unknown
     if kind == "missing":
         return _("{field}: missing", field=field)
-    return _("{field} = {found!r}: {message}", field=field, found=found, message=message)
+    shown = str(found).lower() if isinstance(found, bool) else repr(found)
+    return _("{field} = {found}: {message}", field=field, found=shown, message=message)
 
 
 def _name(place: tuple[Any, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from fitune.values.base import Value
 
@@ -12,6 +12,9 @@ class Job(Value):
 
     ``None`` in a field means "fitune chooses by the documented rule"; the run's job.toml records what was chosen.
     """
+
+    # true is no 1, and "yes" is no true: what was meant by them is anybody's guess.
+    model_config = ConfigDict(strict=True)
 
     train: str
     """Training file, in any readable format."""
