@@ -58,10 +58,10 @@ def test_sentences_without_blank_lines_between_them_are_told(tmp_path):
     path = tmp_path / "a.bio"
     sentence = "张\tB-P\n三\tI-P\n在\tO\n家\tO\n。\tO\n"
     path.write_text(sentence * 400, "utf-8")
-    (finding,) = check({"train": read(path)}).found("FT122")
+    (finding,) = check({"train": read(path)}).found("FT123")
     assert finding.count == 2000
     path.write_text((sentence + "\n") * 400, "utf-8")
-    assert not check({"train": read(path)}).found("FT122")
+    assert not check({"train": read(path)}).found("FT123")
 
 
 def test_an_unknown_task_is_named_with_the_known_ones(tmp_path):

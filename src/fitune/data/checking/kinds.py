@@ -186,7 +186,7 @@ KINDS: dict[str, Kind] = {
             N_("Write the label in one way."),
         ),
         Kind(
-            "FT122",
+            "FT123",
             "warning",
             N_("{split}: one sentence of {count} characters: the blank lines between sentences seem to be missing"),
             N_("A sentence is a row: this one cannot be split into train and dev, and is cut wherever a window ends."),

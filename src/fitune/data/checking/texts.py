@@ -161,7 +161,7 @@ def check_boundaries(split: str, rows: Rows) -> list[Finding]:
         or len(longest.text) * 2 < sum(len(e.text) for e in rows.examples)
     ):
         return []
-    return [finding("FT122", len(longest.text), [show(longest)], split=split)]
+    return [finding("FT123", len(longest.text), [show(longest)], split=split)]
 
 
 def check_classes(split: str, rows: Rows, *, is_train: bool) -> list[Finding]:
