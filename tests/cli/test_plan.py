@@ -146,3 +146,18 @@ def test_cards_are_listed_with_sources(command: Call) -> None:
     listed = json.loads(command("cards", "--json").out)
     assert all(card["sources"] for card in listed)
     assert command("cards", "--mine").code == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "step"), [("--micro-batch", "0", "from 1"), ("--precision", "fp8", "'bf16'")]
+)
+def test_an_impossible_memory_setting_says_what_is_possible(
+    command: Call, data: str, option: str, value: str, step: str
+) -> None:
+    result = command("train", data, option, value)
+    assert result.code == 2
+    assert option in result.err
+    assert step in result.err
+    chinese = command("train", data, option, value, "--lang", "zh").err
+    assert "Input should" not in chinese
+    assert "这个值不行" in chinese

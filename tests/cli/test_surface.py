@@ -16,7 +16,7 @@ OPTIONS = {
     "plan": "allow card explain json out prices",
     "cards": "json mine",
     "init": "force out",
-    "predict": "format json label-column out text-column text-pair-column engine workers",
+    "predict": "format json label-column out text-column text-pair-column engine force workers",
     "report": "open",
     "runs": "",
     "attach": "",

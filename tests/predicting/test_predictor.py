@@ -128,6 +128,11 @@ def test_describe_shows_examples_of_the_development_set(ner):
     assert Predictor(ner).describe()["examples"] == []
 
 
+def test_a_stream_takes_plain_texts(ner):
+    predictor = Predictor(ner)
+    assert [p.text for p in predictor.stream(["一二", Example("三四")])] == ["一二", "三四"]
+
+
 def test_a_stream_holds_one_chunk_whatever_comes(tmp_path, monkeypatch):
     """Rows are asked for only when the ones before are out, and are not kept."""
     import gc

@@ -85,8 +85,16 @@ def fit_of(
         return Fit.model_validate({**planned, **typed})
     except ValidationError as error:
         first = error.errors()[0]
-        name = "--" + str(first["loc"][0]).replace("_", "-")
-        raise Refusal(str(first["msg"]), where=f"{name} {first['input']}") from None
+        option = "--" + str(first["loc"][0]).replace("_", "-")
+        limits = first.get("ctx", {})
+        if first["type"] == "literal_error":
+            step = _("It takes {values}.", values=str(limits["expected"]).replace(" or ", ", "))
+        elif first["type"] == "greater_than_equal":
+            step = _("It takes whole numbers from {limit}.", limit=limits["ge"])
+        else:
+            step = _("See fitune train --help.")
+        found = _("this value is not possible: {value}", value=first["input"])
+        raise Refusal(found, where=option, next_step=step) from None
 
 
 def saving_of(deadline: str | None, max_hours: float | None) -> dict[str, Any]:

@@ -81,8 +81,8 @@ class Predictor:
             raise ValueError(f"{len(texts)} texts but {len(text_pairs)} text_pairs")
         return self._predict([Example(text, text_pair=pair) for text, pair in zip(texts, text_pairs, strict=True)])
 
-    def stream(self, examples: Iterable[Example], *, workers: int = 1) -> Iterator[Prediction]:
-        """Predictions of any number of examples, in their order, in constant memory.
+    def stream(self, examples: Iterable[Example | str], *, workers: int = 1) -> Iterator[Prediction]:
+        """Predictions of any number of texts or examples, in their order, in constant memory.
 
         Args:
             workers: 2 or more: so many processes share the cores, each with a model of its own beside this one
@@ -91,11 +91,12 @@ class Predictor:
         Raises:
             Refusal: a model of pairs got a single text, or the other way round; see ``predict_with_workers``.
         """
+        rows = (Example(e) if isinstance(e, str) else e for e in examples)
         if workers > 1:
             refuse_workers_on_cuda(self._device, self.engine)
             yield from predict_with_workers(
                 self.run,
-                examples,
+                rows,
                 workers=workers,
                 engine=self.engine,
                 device=self._device,
@@ -103,7 +104,7 @@ class Predictor:
             )
             return
         cuda = next(self._learner.parameters()).device.type != "cpu"
-        for chunk in chunks_of(examples, CHUNK_EXAMPLES if cuda else STREAMED_EXAMPLES):
+        for chunk in chunks_of(rows, CHUNK_EXAMPLES if cuda else STREAMED_EXAMPLES):
             yield from self._predict(chunk)
 
     def _predict(self, examples: Sequence[Example]) -> list[Prediction]:
