@@ -31,12 +31,15 @@ def add(app: typer.Typer) -> None:
         "diagnose",
         diagnose,
         _("Say what a log, a run or a script died of, and mend it."),
-        _("Exit code: 0 no error found, 1 an error found or nothing recognised in a log, 2 it cannot be read."),
+        _(
+            "Exit code: 0 no error found, 1 an error found, or a log that neither names it nor ends as it should, "
+            "2 it cannot be read."
+        ),
     )
 
 
 def show_diagnosis(source: str, fix: str | None, job: str | None, as_json: bool) -> None:
-    """Exit code 1 when an error was found or nothing was recognised."""
+    """Exit code 1 when an error was found, or nothing was recognised in a log that does not end as it should."""
     from pathlib import Path
 
     from fitune.cli.render import say, show_findings, show_json
@@ -61,14 +64,16 @@ def show_diagnosis(source: str, fix: str | None, job: str | None, as_json: bool)
             {
                 "source": found.source,
                 "recognised": found.recognised,
+                "ended_well": found.ended_well,
                 "findings": [finding.model_dump(mode="json") for finding in found.findings],
             }
         )
     else:
         show_findings(found.findings)
         if not found.findings and found.to_send:
-            say(found.advice(), "yellow")
-            say(found.to_send)
+            say(found.advice(), "green" if found.ended_well else "yellow")
+            if not found.ended_well:
+                say(found.to_send)
         elif not found.findings:
             say(_("Nothing was found."))
         if fix is not None:
@@ -79,5 +84,6 @@ def show_diagnosis(source: str, fix: str | None, job: str | None, as_json: bool)
                 say(_("Left to you in it: {places}", places=places))
         elif found.mended is not None:
             say(_("A mended copy: fitune diagnose {source} --fix OUT", source=source))
-    if any(finding.severity == "error" for finding in found.findings) or (not found.findings and found.to_send):
+    unknown = not found.findings and bool(found.to_send) and not found.ended_well
+    if unknown or any(finding.severity == "error" for finding in found.findings):
         raise SystemExit(1)

@@ -6,12 +6,13 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fitune.doctor.binary import refuse_binary
 from fitune.doctor.course import history_of_log
 from fitune.doctor.engine import rank
 from fitune.doctor.history import History, read_run
 from fitune.doctor.log import Log
 from fitune.doctor.pages import Rule, all_rules
-from fitune.doctor.raised import finished_well, went_on
+from fitune.doctor.raised import ended_quietly, finished_well, went_on
 from fitune.doctor.script import Script
 from fitune.doctor.simulator import for_job
 from fitune.doctor.symptom import Edit, Symptom
@@ -31,6 +32,8 @@ class Diagnosis:
     """The end of a log for a bug report: secrets and user names masked."""
     mended: str | None = None
     """A script's mended text; None: not a script, or nothing to mend."""
+    ended_well: bool = False
+    """A log: the training it shows seems to have ended as it should."""
 
     @property
     def recognised(self) -> bool:
@@ -41,6 +44,8 @@ class Diagnosis:
         """One line on what to do when nothing was recognised; empty otherwise."""
         if self.recognised:
             return ""
+        if self.ended_well:
+            return _("no error found: the training seems to have ended as it should")
         return _(
             "nothing was recognised; send the last lines below (masked) with the command you typed, as a bug report"
         )
@@ -56,7 +61,7 @@ def diagnose_log(text: str | bytes, name: str = "log", *, job: Path | None = Non
         pairs += [(rule, seen) for rule in all_rules() for seen in _of(rule, "watch", history)]
         findings = rank(_without_fallbacks(_one_each(pairs)), log)
     tail = "\n".join(line.text for line in log.lines[-60:]).strip()
-    return Diagnosis(name, findings, mask(tail))
+    return Diagnosis(name, findings, mask(tail), ended_well=well or ended_quietly(log))
 
 
 def diagnose_run(directory: Path) -> Diagnosis:
@@ -86,7 +91,9 @@ def diagnose_script(text: str, name: str = "script.py", *, folder: Path | None =
 def diagnose(path: str, *, job: Path | None = None) -> Diagnosis:
     """A run directory, a Python script, a log file, or ``-`` for a log on standard input."""
     if path == "-":
-        return diagnose_log(sys.stdin.buffer.read(), "stdin", job=job)
+        piped = sys.stdin.buffer.read()
+        refuse_binary(piped, "stdin")
+        return diagnose_log(piped, "stdin", job=job)
     there = Path(path)
     if there.is_dir():
         if not (there / "events.jsonl").exists():
@@ -104,6 +111,7 @@ def diagnose(path: str, *, job: Path | None = None) -> Diagnosis:
             where=path,
             next_step=_("give a log file, a script, a run directory, or - for standard input"),
         ) from error
+    refuse_binary(raw, path)
     if there.suffix == ".py":
         return diagnose_script(Log(raw).text, path, folder=there.resolve().parent)
     return diagnose_log(raw, path, job=job)

@@ -97,6 +97,14 @@ def finished_well(log: Log) -> bool:
     return bool(_FINISHED.search(lines[-1])) and sum(1 for text in lines if _GOES_ON.search(text)) >= 3
 
 
+def ended_quietly(log: Log) -> bool:
+    """Whether a log in which nothing was found shows a training to its end: a last line that says so, a loss before."""
+    lines = [line.text.strip() for line in log.lines if line.text.strip()]
+    if any(_ENDED_BADLY.search(text) for text in lines):
+        return False
+    return any(_FINISHED.search(text) for text in lines[-3:]) and any(_GOES_ON.search(text) for text in lines)
+
+
 def missing_key(raised: Raised) -> str:
     """What a KeyError missed: "column", "label" or "" (not a KeyError, or neither of the two)."""
     if (

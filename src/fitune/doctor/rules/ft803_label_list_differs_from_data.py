@@ -39,6 +39,7 @@ SAFETY = "unsafe"
 def check(script: Script) -> Iterator[Symptom]:
     """A literal list of B-/I- tags against the data's types; a literal num_labels against its classes."""
     yield from _tags(script)
+    yield from _count(script)
     classes = script.data.classes
     for call in script.calls("from_pretrained"):
         number = script.resolve(call.value("num_labels"))
@@ -81,3 +82,27 @@ def _tags(script: Script) -> Iterator[Symptom]:
                     surplus=", ".join(surplus),
                 )
             yield script.symptom(node, edits=[script.replace(node, text)], title=title)
+
+
+def _count(script: Script) -> Iterator[Symptom]:
+    """A literal num_labels beside the one list of tags that the script has, or will have when the list is mended."""
+    lists = [
+        node
+        for node in script.walk(ast.Assign)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.List)
+        and isinstance(node.targets[0], ast.Name)
+        and "O" in [text_of(element) for element in node.value.elts]
+        and any((text_of(element) or "").startswith("B-") for element in node.value.elts)
+    ]
+    if len(lists) != 1 or not script.is_token_task or not isinstance(lists[0].value, ast.List):
+        return
+    tags = [text_of(element) or "" for element in lists[0].value.elts]
+    lacks = script.data.entity_types - {tag.split("-", 1)[1] for tag in tags if "-" in tag}
+    size = 1 + 2 * len(script.data.entity_types) if lacks else len(tags)
+    for call in script.calls("from_pretrained"):
+        number = call.value("num_labels")
+        if isinstance(number, ast.Constant) and type(number.value) is int and number.value != size:
+            edit = script.replace(number, f"len({script.source(lists[0].targets[0])})")
+            title = _("num_labels is {number}, and the data has {count} classes", number=number.value, count=size)
+            yield script.symptom(number, edits=[edit], title=title)
