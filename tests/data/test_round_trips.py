@@ -138,3 +138,9 @@ def test_ordinary_chinese_can_be_written_everywhere(name, tmp_path):
     examples = [Example("小满在iPhone店等A座🙂", (Span(0, 2, "PER"), Span(10, 12, "LOC.NAM"))), Example("雨停了。", ())]
     write(tmp_path / "file.txt", examples, NER_FORMATS[name])
     assert list(map(bare, read(tmp_path / "file.txt", format=NER_FORMATS[name]).examples)) == list(map(bare, examples))
+
+
+@pytest.mark.parametrize("character", ["\ufffe", "\uffff"])
+def test_what_no_excel_file_can_hold_is_refused_when_written(character: str) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.raises(Refusal, match="Excel cell"):
+        write(Path(folder) / "a.xlsx", [Example(f"a{character}b", None, ("x",))], CLASS_FORMATS["excel"])

@@ -85,6 +85,8 @@ def predict_texts(
         ):
             rows = _Tally(shown)
             _put(rows, out, opened.format, as_json)
+        if out is not None and (left := _left_empty(opened.format.details)):
+            sys.stderr.write(_("Left empty in {path}: {columns}", path=out, columns=", ".join(left)) + "\n")
         if not rows.count:
             sys.stderr.write(_("{path}: no rows to predict", path=file) + "\n")
         for skipped in opened.skipped:
@@ -99,6 +101,13 @@ def predict_texts(
 
     keep_memory()
     _put(Predictor(run, engine=engine)(texts), None, None, as_json)
+
+
+def _left_empty(details: dict[str, Any]) -> list[str]:
+    """Columns of a table that neither the text nor the prediction fills: what stood in them is not carried over."""
+    single = [details.get(name) for name in ("text", "text_pair", "label")]
+    filled = {*single, *details.get("label_columns", ())}
+    return [str(name) for index, name in enumerate(details.get("header") or ()) if index not in filled]
 
 
 class _Tally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
@@ -169,6 +170,9 @@ def _extra(item: Example | Prediction, format: Format, fits: bool) -> dict[str, 
     return extra
 
 
+_NO_XML = re.compile("[\ufffe\uffff]")
+
+
 def _write_excel(path: Path, items: Iterable[Example | Prediction], format: Format) -> None:
     openpyxl = _need("openpyxl", path)
     from openpyxl.cell import WriteOnlyCell
@@ -185,6 +189,9 @@ def _write_excel(path: Path, items: Iterable[Example | Prediction], format: Form
                 sheet.append([*header, *extra])
             row: list[Any] = []
             for value in [*_cells(item, format, fits), *(extra.values() if header is not None else ())]:
+                if isinstance(value, str) and _NO_XML.search(value):
+                    # openpyxl writes these two, and no program reads the file again.
+                    raise openpyxl.utils.exceptions.IllegalCharacterError(value)
                 cell = WriteOnlyCell(sheet, value=value)
                 # A text that begins with "=" is a text, not a formula.
                 if isinstance(value, str):
