@@ -32,7 +32,8 @@ def wrong_in(text: str, *, prose: bool) -> list[str]:
             if not prose or re.match(r" +(?:--|[A-Z]{2,}\b|import\b)", rest):
                 found.append(match[0])
         else:
-            found += [f"fitune {verb} {option}" for option in options if option not in {*OPTIONS[verb], "--lang"}]
+            known = {*OPTIONS[verb], "--lang", "--help"}
+            found += [f"fitune {verb} {option}" for option in options if option not in known]
     return found
 
 
