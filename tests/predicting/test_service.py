@@ -1,15 +1,18 @@
 """The HTTP service around a stand-in model: answers, refusals, the token, and what the page may load."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 from fastapi.testclient import TestClient
 
+from fitune import Predictor
 from fitune.predicting.service import Limits, create_app
 from fitune.predicting.serving import choose_token, is_loopback
 from fitune.values import Refusal
 from tests.predicting.conftest import CapitalFinder
+from tests.predicting.models import make_model
 
 
 @contextmanager
@@ -93,6 +96,36 @@ def test_a_failing_text_is_500_for_its_request_only():
         assert web.post("/predict", json={"text": "B"}).status_code == 200
 
 
+@pytest.mark.parametrize("pairs", [False, True])
+def test_what_the_model_refuses_is_422_for_its_request_only(tmp_path, pairs):
+    model = make_model(tmp_path, task="classification", pairs=pairs)
+    one, two = {"text": "一二"}, {"text": "一二", "text_pair": "三"}
+    right, wrong = (two, one) if pairs else (one, two)
+    as_item = right if pairs else "一二"
+    app = create_app(Predictor(model), limits=Limits(wait_seconds=0.3))
+    with TestClient(app, raise_server_exceptions=False) as web, ThreadPoolExecutor(6) as at_once:
+        bodies = [right, wrong, right, {"texts": [as_item, "四" if pairs else two, as_item]}, wrong, right]
+        answers = list(at_once.map(lambda body: web.post("/predict", json=body), bodies))
+        batches = web.get("/metrics").text
+    assert [answer.status_code for answer in answers] == [200, 422, 200, 422, 422, 200]
+    expected = "the model takes pairs of texts" if pairs else "the model takes single texts"
+    assert answers[1].json()["detail"].startswith(f"text: {expected}")
+    assert answers[3].json()["detail"].startswith(f"texts[1]: {expected}")
+    assert answers[1].json()["detail"].endswith("every text." if pairs else "second text out.")
+    assert "fitune_batch_texts_count 1.0" in batches, "the requests were not in one batch"
+
+
+def test_a_body_that_is_not_sent_as_json_is_told_which_header_it_lacks():
+    with client() as web:
+        for headers in ({}, {"content-type": "text/plain"}, {"content-type": "application/x-www-form-urlencoded"}):
+            answer = web.post("/predict", content=b'{"text": "aB"}', headers=headers)
+            assert answer.status_code == 415
+            assert "Content-Type: application/json" in answer.json()["detail"]
+        for kind in ("application/json", "Application/JSON; charset=utf-8", "application/vnd.api+json"):
+            assert web.post("/predict", content=b'{"text": "aB"}', headers={"content-type": kind}).status_code == 200
+            assert web.post("/predict", content=b'{"text": 5}', headers={"content-type": kind}).status_code == 422
+
+
 def test_the_token_guards_everything_but_page_and_health():
     token = "t" * 20
     with client(token=token) as web:
@@ -167,3 +200,18 @@ def test_metrics_count_requests_and_hold_no_text():
     assert 'fitune_requests_total{status="200"} 1.0' in metrics
     assert "fitune_texts_total 2.0" in metrics
     assert "秘密" not in metrics
+
+
+def test_metrics_count_every_answer_whoever_gave_it():
+    with client(token="t" * 20, limits=Limits(body_bytes=2000, texts=3)) as web:
+        anybody = web.post("/predict", json={"text": "B"})
+        web.headers["Authorization"] = "Bearer " + "t" * 20
+        for body in ({"text": "B"}, {"text": 5}, {"text": "a" * 3000}, {"texts": ["a"] * 4}, {"text": "poison"}):
+            web.post("/predict", json=body)
+        web.post("/predict", content=(b"x" * 100 for _ in range(50)))
+        web.post("/predict", content=b"{}")
+        web.get("/model")
+        metrics = web.get("/metrics").text
+    assert anybody.status_code == 401
+    counted = dict(re.findall(r'fitune_requests_total\{status="(\d+)"\} (\S+)', metrics))
+    assert counted == {"200": "1.0", "401": "1.0", "413": "3.0", "415": "1.0", "422": "1.0", "500": "1.0"}

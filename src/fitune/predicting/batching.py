@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from time import monotonic
 
-from fitune.values import Prediction
+from fitune.values import Prediction, Refusal
 
-__all__ = ["Batcher", "Closing", "Item", "QueueFull"]
+__all__ = ["Batcher", "Closing", "Item", "QueueFull", "Refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,22 @@ class Closing(Exception):
     """The service is shutting down and takes nothing new."""
 
 
+class Refused(Exception):
+    """The model refuses one text of a request (number ``number`` of it, from 0)."""
+
+    def __init__(self, number: int, refusal: Refusal) -> None:
+        self.number, self.refusal = number, refusal
+        super().__init__(number, refusal)
+
+
 @dataclass(slots=True)
 class _Waiting:
     item: Item
     future: asyncio.Future[Prediction] = field(repr=False)
+
+
+def _error_of(future: asyncio.Future[Prediction]) -> BaseException | None:
+    return future.exception() if future.done() and not future.cancelled() else None
 
 
 class Batcher:
@@ -111,8 +123,9 @@ class Batcher:
     async def submit(self, items: Sequence[Item]) -> list[Prediction]:
         """Predictions of ``items``, in their order.
 
-        Raises QueueFull when there is no room, Closing during shutdown, and whatever ``predict`` raised for the
-        first culprit among these items. If the caller is cancelled (a time-out), its texts still waiting are dropped.
+        Raises QueueFull when there is no room, Closing during shutdown, Refused for a text that ``predict`` raised a
+        Refusal for, and whatever else it raised for the first culprit among these items. If the caller is cancelled
+        (a time-out), its texts still waiting are dropped.
         """
         if self._closing:
             raise Closing
@@ -129,9 +142,12 @@ class Batcher:
         self._arrived.set()
         try:
             return list(await asyncio.gather(*(one.future for one in waiting)))
-        except BaseException:
+        except BaseException as error:
+            number = next((n for n, one in enumerate(waiting) if _error_of(one.future) is error), None)
             for one in waiting:
                 one.future.cancel()
+            if isinstance(error, Refusal) and number is not None:
+                raise Refused(number, error) from error
             raise
 
     def _seconds_until_room(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["BodyGuard", "HeaderDeadlineProtocol", "SecurityHeaders", "TokenGuard"]
+__all__ = ["BodyGuard", "HeaderDeadlineProtocol", "SecurityHeaders", "StatusCount", "TokenGuard"]
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -89,6 +89,33 @@ class TokenGuard:
             await self._app(scope, receive, send)
         else:
             await answer(send, 401, "a valid token is needed", {"www-authenticate": "Bearer"})
+
+
+class StatusCount:
+    """Tells ``count`` the status of every answer to a request for ``path``; 500 where the app failed."""
+
+    def __init__(self, app: App, *, path: str, count: Callable[[int], None]) -> None:
+        self._app, self._path, self._count = app, path, count
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] != self._path:
+            await self._app(scope, receive, send)
+            return
+        answered = False
+
+        async def counted(message: Message) -> None:
+            nonlocal answered
+            if message["type"] == "http.response.start":
+                answered = True
+                self._count(message["status"])
+            await send(message)
+
+        try:
+            await self._app(scope, receive, counted)
+        except Exception:
+            if not answered:
+                self._count(500)
+            raise
 
 
 class SecurityHeaders:

@@ -17,8 +17,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, G
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from fitune.hf import give_memory_back
-from fitune.predicting.batching import Batcher, Closing, Item, QueueFull
-from fitune.predicting.guards import BodyGuard, SecurityHeaders, TokenGuard
+from fitune.predicting.batching import Batcher, Closing, Item, QueueFull, Refused
+from fitune.predicting.guards import BodyGuard, SecurityHeaders, StatusCount, TokenGuard
 from fitune.values import Prediction
 from fitune.values.base import Value
 
@@ -154,7 +154,8 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         401: "A valid token is needed (only when the service was started with one).",
         408: "The body did not arrive in time.",
         413: "The body, the number of texts or a text is too large.",
-        422: "The request does not have the documented form.",
+        415: "The body is not sent as application/json.",
+        422: "The request does not have the documented form, or the model refuses a text of it.",
         429: "Too much is waiting; Retry-After says when to come back.",
         500: "The model failed on this request.",
         503: "The service is shutting down.",
@@ -170,11 +171,15 @@ class _Metrics:
         self.registry = CollectorRegistry()
         self.requests = Counter("fitune_requests", "Requests answered", ["status"], registry=self.registry)
         self.texts = Counter("fitune_texts", "Texts predicted", registry=self.registry)
-        self.seconds = Histogram("fitune_request_seconds", "Time to answer a request", registry=self.registry)
+        waited = "Time to answer a request of the documented form"
+        self.seconds = Histogram("fitune_request_seconds", waited, registry=self.registry)
         sizes = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
         self.batch = Histogram("fitune_batch_texts", "Texts in a batch", buckets=sizes, registry=self.registry)
         waiting = Gauge("fitune_queue_characters", "Characters waiting", registry=self.registry)
         waiting.set_function(queued)
+
+    def count(self, status: int) -> None:
+        self.requests.labels(status=str(status)).inc()
 
 
 def create_app(predictor: Servable, *, limits: Limits | None = None, token: str | None = None) -> FastAPI:
@@ -223,6 +228,8 @@ def create_app(predictor: Servable, *, limits: Limits | None = None, token: str 
     app.add_middleware(BodyGuard, max_bytes=limits.body_bytes, seconds=limits.body_seconds)
     if token is not None:
         app.add_middleware(TokenGuard, token=token)
+    # Around the guards: what they refuse was asked and answered too.
+    app.add_middleware(StatusCount, path="/predict", count=metrics.count)
     app.add_middleware(SecurityHeaders)
     return app
 
@@ -247,6 +254,8 @@ def _add_predict(app: FastAPI, limits: Limits, metrics: _Metrics) -> None:
             raise HTTPException(
                 429, "too much is waiting", headers={"Retry-After": str(full.retry_after_seconds)}
             ) from full
+        except Refused as refused:
+            raise HTTPException(422, _told(refused, many=isinstance(request, ManyTexts))) from refused
         except Closing as closing:
             raise HTTPException(503, "the service is shutting down") from closing
         except (asyncio.TimeoutError, TimeoutError) as late:
@@ -261,23 +270,30 @@ def _add_predict(app: FastAPI, limits: Limits, metrics: _Metrics) -> None:
     @app.post("/predict", responses=REFUSALS, response_model_exclude_none=True)
     async def predict(request: Annotated[PredictRequest, Body()], http: Request) -> PredictResponse:
         """Entities or classes of one text or of a list; texts of any length, nothing is dropped, order is kept."""
-        status = "500"
         with metrics.seconds.time():
-            try:
-                found = await answer(request, getattr(http.app.state, "batcher", None))
-                status = "200"
-                return found
-            except HTTPException as refused:
-                status = str(refused.status_code)
-                raise
-            finally:
-                metrics.requests.labels(status=status).inc()
+            return await answer(request, getattr(http.app.state, "batcher", None))
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid(http: Request, error: RequestValidationError) -> JSONResponse:
+        # Sent as something else, JSON is not read at all: every complaint about its form would mislead.
+        if error.body is not None and not _is_json(http.headers.get("content-type", "")):
+            return JSONResponse(
+                {"detail": "send the body as JSON, with the header Content-Type: application/json"}, 415
+            )
         # Never send the user's texts back in an error, nor a list of a million complaints.
         shown = [{"loc": e["loc"], "msg": e["msg"], "type": e["type"]} for e in error.errors()[:5]]
         return JSONResponse({"detail": shown}, 422)
+
+
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def _told(refused: Refused, *, many: bool) -> str:
+    """Which text of the request, what is wrong with it and what to send instead."""
+    place = f"texts[{refused.number}]" if many else "text"
+    return f"{place}: {refused.refusal.found}. {refused.refusal.next_step}".rstrip(". ") + "."
 
 
 def _add_status(app: FastAPI, predictor: Servable, metrics: _Metrics, *, guarded: bool) -> None:
