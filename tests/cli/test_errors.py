@@ -25,7 +25,7 @@ from tests.cli.conftest import Call
         (["report", "nowhere"], "nowhere", "no such directory", "runs/"),
         (["demo", "--task", "chess"], "--task", "'chess' is no task", "classification"),
         (["check", *"abcd"], "fitune check", "4 files", "training file"),
-        (["train", "here.json", "--precision", "fp8"], "--precision fp8", "fp32", ""),
+        (["train", "here.json", "--precision", "fp8"], "--precision fp8", "not possible", "fp32"),
         (["train", "here.json", "--class-weights", "A=x"], "--class-weights", "'A=x' is not label=number", "A=2"),
         (["train", "here.json", "--epochs", "-1", "--head", "x"], "options", "2 fields are wrong", "fitune init"),
     ],

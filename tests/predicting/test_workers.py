@@ -37,7 +37,8 @@ def children():
     return [
         p
         for p in psutil.Process().children(recursive=True)
-        if p.status() != psutil.STATUS_ZOMBIE and any("predicting.working" in word for word in p.cmdline())
+        if p.status() != psutil.STATUS_ZOMBIE
+        and any("predicting" in word and ("working" in word or "stand_in" in word) for word in p.cmdline())
     ]
 
 
@@ -75,7 +76,8 @@ def test_order_is_kept_and_the_work_divided(quick):
     found = list(predict_with_workers("run", asked, workers=3))
     assert [(p.text, p.source) for p in found] == [(e.text, e.source) for e in asked]
     assert [p.spans[0].score for p in found] == [len(e.text) / 3 for e in asked]
-    assert len({p.spans[0].label for p in found}) == 3
+    # A slow start may leave nothing to do for one of the three.
+    assert len({p.spans[0].label for p in found}) >= 2
     assert not children()
 
 
@@ -166,7 +168,10 @@ def test_leaving_early_ends_processes_that_are_at_work(quick):
 
 
 _PROGRAM = """
+import signal
 import sys
+# Whoever runs the tests in the background of a shell has Ctrl-C ignored, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from fitune.predicting import workers
 from fitune.cli import main
 from tests.predicting import stand_in

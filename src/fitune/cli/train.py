@@ -93,8 +93,7 @@ def fit_of(
             step = _("It takes whole numbers from {limit}.", limit=limits["ge"])
         else:
             step = _("See fitune train --help.")
-        found = _("this value is not possible: {value}", value=first["input"])
-        raise Refusal(found, where=option, next_step=step) from None
+        raise Refusal(_("this value is not possible"), where=f"{option} {first['input']}", next_step=step) from None
 
 
 def saving_of(deadline: str | None, max_hours: float | None) -> dict[str, Any]:
