@@ -38,6 +38,10 @@ def make_model(folder, *, head="softmax", task="ner", pairs=False, multi_label=F
     with torch.no_grad():  # random heads predict one class everywhere; larger weights make them lively
         model.classifier.weight.normal_(std=1.0)
     crf = LinearChainCrf(job_task.classes) if head == "crf" else None
+    if crf is not None:
+        with torch.no_grad():  # a new CRF is all zeros; as lively as the head, so that each of its parts matters
+            for part in crf.parameters():
+                part.normal_(std=2.0)
     settings = settings_of(job_task, max_length=32, base_model="tiny")
     target = folder / "model"
     save(target, Learner(model, crf=crf, multi_label=multi_label).eval(), tokenizer, settings)

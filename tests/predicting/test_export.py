@@ -1,5 +1,6 @@
 """Export: the same logits and scores, or nothing at all."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from fitune.values import Refusal
 from tests.predicting.models import make_model, texts, write_gold
 
 pytest.importorskip("onnxruntime")
+exporting = importlib.import_module("fitune.predicting.export")
 
 
 @pytest.fixture(scope="module", params=["ner-softmax", "ner-crf", "classification"])
@@ -38,14 +40,94 @@ def test_the_exported_model_is_the_trained_one(exported):
         assert [(s.start, s.end, s.label) for s in a.spans or ()] == [(s.start, s.end, s.label) for s in b.spans or ()]
 
 
-def test_the_folder_runs_without_torch(exported):
-    _model, _gold, folder, _comparisons = exported
-    forbid = "import sys; sys.modules['torch'] = None; sys.modules['transformers'] = None; "
-    run = f"sys.argv = ['example.py', '一二三']; exec(open({str(folder / 'example.py')!r}).read())"
-    code = forbid + f"__file__ = {str(folder / 'example.py')!r}; " + run
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+def run_example(folder, arguments):
+    """Answers of the folder's example in a process that has neither torch, transformers nor fitune."""
+    names = ("torch", "transformers", "fitune")
+    forbid = f"import sys; sys.modules.update(dict.fromkeys({names})); __file__ = {str(folder / 'example.py')!r}; "
+    code = forbid + "sys.argv = ['example.py', *sys.argv[1:]]; exec(open(__file__, encoding='utf-8').read())"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "一二三" in done.stdout
+    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+def as_example(prediction):
+    """What the example prints of a prediction: no scores."""
+    plain = prediction.to_json()
+    plain.pop("scores", None)
+    for entity in plain.get("entities", ()):
+        entity.pop("score", None)
+    return plain
+
+
+SHORT = [text for text in texts(120) if len(text) <= 30]
+ODD = ["", " ", "一 二\t三", "一\u0301二\u0301", "[CLS]一[SEP]二", "“一”——二…", "😀一", "  甲乙丙  丁 ", "A一b二"]
+
+
+def test_the_example_finds_what_predict_finds(exported):
+    model, _gold, folder, _comparisons = exported
+    answers, told = run_example(folder, [*SHORT, *ODD])
+    expected = [as_example(p) for p in Predictor(model)([*SHORT, *ODD])]
+    assert answers == expected
+    assert not told
+    assert sum(len(one.get("entities") or one.get("labels") or ()) for one in expected) > 50
+
+
+def test_the_example_says_when_it_reads_only_the_beginning(exported):
+    answers, told = run_example(exported[2], ["一二三四五" * 20])
+    assert len(answers) == 1
+    assert "only the first 32 tokens" in told
+
+
+@pytest.mark.parametrize("kind", ["pairs", "multi_label"])
+def test_the_example_of_other_classifiers(tmp_path, kind):
+    model = make_model(tmp_path, task="classification", **{kind: True})
+    saved = load(model)
+    settings = saved.settings.model_copy(
+        update={"normalize_quotes": True}
+        | ({"thresholds": {"no": 0.2, "yes": 0.8, "maybe": 0.5}} if kind == "multi_label" else {})
+    )
+    save(model, saved.learner, saved.tokenizer, settings)
+    seconds = [text[:9] for text in SHORT] if kind == "pairs" else None
+    firsts = [text[:20] for text in SHORT]
+    gold = tmp_path / "dev.jsonl"
+    predictor = Predictor(model)
+    rows = [
+        {"text": text, "label": "no" if seconds else ["no"]} | ({"text_pair": seconds[i]} if seconds else {})
+        for i, text in enumerate(firsts)
+    ]
+    gold.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    folder, _comparisons = export(model, tmp_path / "out", dev=str(gold))
+    arguments = [one for pair in zip(firsts, seconds, strict=True) for one in pair] if seconds else firsts
+    answers, _told = run_example(folder, arguments)
+    assert answers == [as_example(p) for p in predictor(firsts, seconds)]
+
+
+@pytest.mark.parametrize(("to", "package"), [("onnx", "onnxruntime"), ("ctranslate2", "ctranslate2")])
+def test_a_missing_package_names_what_was_typed(tmp_path, monkeypatch, to, package):
+    model = make_model(tmp_path)
+    gold = write_gold(tmp_path / "dev.jsonl", Predictor(model)(texts(8)))
+    there = sorted(p.name for p in tmp_path.iterdir())
+    monkeypatch.setattr(exporting, "find_spec", lambda name: None if name == package else object())
+    with pytest.raises(Refusal) as refused:
+        export(model, to=to, dev=str(gold))
+    assert (refused.value.code, refused.value.where) == ("FT712", f"--to {to}")
+    assert package in refused.value.found
+    assert sorted(p.name for p in tmp_path.iterdir()) == there
+
+
+def test_no_refusal_names_the_folder_that_is_written_aside(tmp_path, monkeypatch):
+    model = make_model(tmp_path)
+    gold = write_gold(tmp_path / "dev.jsonl", Predictor(model)(texts(8)))
+
+    def broken(saved, path):
+        raise Refusal(f"no room in {path.parent}", where=str(path), next_step=f"Empty {path.parent}", code="FT709")
+
+    monkeypatch.setattr(exporting, "write_onnx", broken)
+    with pytest.raises(Refusal) as refused:
+        export(model, tmp_path / "out", dev=str(gold))
+    target = tmp_path / "out"
+    assert refused.value.where == str(target / "model.onnx")
+    assert str(refused.value) == f"{target / 'model.onnx'}: no room in {target}\nEmpty {target}"
 
 
 def test_the_card_tells_how_it_was_checked(exported):

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import httpx
 import pytest
 
 from fitune.predicting import pack, push, pushing
@@ -57,6 +58,61 @@ def test_a_hub_that_refuses_is_quoted_with_what_to_type(tmp_path, monkeypatch):
         push(pack(make_model(tmp_path), "me/mine"))
     assert "401" in str(refused.value)
     assert "hf auth login" in str(refused.value)
+
+
+def not_answering(error):
+    class HfApi:
+        def create_repo(self, *_a, **_k):
+            raise error
+
+    return lambda package: SimpleNamespace(HfApi=HfApi, HubApi=HfApi)
+
+
+def wrapped(error):
+    try:
+        raise RuntimeError("upload failed") from error
+    except RuntimeError as raised:
+        return raised
+
+
+@pytest.mark.parametrize("hub", ["huggingface", "modelscope"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        httpx.ConnectError("[Errno 111] Connection refused"),
+        httpx.ReadTimeout(""),
+        ConnectionRefusedError(111, "Connection refused"),
+        type("OfflineModeIsEnabled", (ConnectionError,), {})("offline mode is enabled"),
+        wrapped(httpx.ConnectTimeout("timed out")),
+    ],
+    ids=repr,
+)
+def test_without_a_network_the_advice_is_for_an_upload(tmp_path, monkeypatch, error, hub):
+    monkeypatch.setattr(pushing, "_client", not_answering(error))
+    monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example")
+    with pytest.raises(Refusal) as refused:
+        push(pack(make_model(tmp_path), "me/mine", hub=hub))
+    assert refused.value.code == "FT715"
+    assert "cannot be reached" in refused.value.found
+    step = refused.value.next_step
+    assert str(tmp_path / "model") in step
+    assert "embedded" not in step
+    assert "login" not in step
+    assert ("mirrors take no uploads" in step) == ("--hub modelscope" in step) == (hub == "huggingface")
+
+
+def test_a_mistake_is_not_called_a_hub_that_refuses(tmp_path, monkeypatch):
+    monkeypatch.setattr(pushing, "_client", not_answering(AttributeError("no such method")))
+    with pytest.raises(AttributeError):
+        push(pack(make_model(tmp_path), "me/mine"))
+
+
+def test_the_card_of_a_crf_says_what_plain_transformers_leaves_out(tmp_path):
+    for head, told in (("crf", True), ("softmax", False)):
+        model = make_model(tmp_path / head, head=head)
+        pack(model, "me/mine")
+        card = (model / "README.md").read_text(encoding="utf-8")
+        assert ("without the CRF" in card and 'head = "softmax"' in card) is told
 
 
 def test_a_missing_package_names_the_pip_line(tmp_path):

@@ -121,13 +121,19 @@ def _loading(settings: ModelSettings, comparisons: Sequence[Comparison]) -> str:
         "",
     ]
     if any(comparison.engine == "onnx" for comparison in comparisons):
-        lines += ["Without torch: `python example.py 文本` (needs onnxruntime, tokenizers, numpy).", ""]
+        lines += ["Without torch: `python example.py 文本` (needs onnxruntime, tokenizers, numpy, safetensors).", ""]
     elif not comparisons:
         lines += ["```python", f"from transformers import {kind}, AutoTokenizer", "",
                   f'model = {kind}.from_pretrained("this-folder")',
                   'tokenizer = AutoTokenizer.from_pretrained("this-folder")', "```", ""]  # fmt: skip
         if settings.head == "crf":
-            lines += ["The transitions of the CRF lie in `crf.safetensors`; plain transformers does not use them.", ""]
+            lines += [
+                "Plain transformers gives the best class of each token, without the CRF that was trained with it "
+                "(`crf.safetensors`), and that scores clearly lower than the figures of this card: use "
+                "`fitune.Predictor`, `fitune serve` or the `example.py` of `fitune export`; for plain Hugging Face "
+                'code train with `head = "softmax"`.',
+                "",
+            ]
     return "\n".join(lines)
 
 

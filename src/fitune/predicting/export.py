@@ -1,7 +1,7 @@
 """Export to ONNX or CTranslate2, and the proof that it is still the model: every development row, both ways.
 
-The ONNX folder runs without torch (its ``example.py`` needs onnxruntime, tokenizers and numpy alone); ``Predictor`` and
-``fitune serve`` run it too. The file is written by torch's own exporter (``torch.onnx.export(dynamo=True)``); the
+The ONNX folder runs without torch (its ``example.py`` needs onnxruntime, tokenizers, numpy and safetensors alone);
+``Predictor`` and ``fitune serve`` run it too. The file is written by torch's own exporter (``torch.onnx.export(dynamo=True)``); the
 older tracing exporter gave other logits for the same classifier (torch 2.13, transformers 5.24), which the check
 below would have refused.
 """
@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fitune.data import read
+from fitune.data import quote_map, read
 from fitune.hf import CannotPack
 from fitune.messages import _
 from fitune.microbatch import Budget
@@ -100,6 +101,7 @@ def export(
     if to not in FORMATS:
         raise Refusal(_("there is no format {name}", name=to), where="--to", next_step=f"--to {' | '.join(FORMATS)}")
     engines = [to, f"{to}-int8"] if int8 else [to]
+    require_packages(to)
     source = model_folder(run)
     target = Path(out) if out is not None else source.parent / to
     if target.exists() and not (target / "fitune.json").is_file():
@@ -116,15 +118,45 @@ def export(
         facts = {
             "source": read_settings(source).files.get(ENGINES["torch"]),
             "machine": machine_name(),
+            "replaced_characters": _replaced_characters(saved),
             "comparisons": [comparison.model_dump() for comparison in comparisons],
         }
         (aside / EXPORT_FILE).write_text(json.dumps(facts, ensure_ascii=False, indent=1), encoding="utf-8")
         write_card(aside, source, comparisons)
         shutil.rmtree(target, ignore_errors=True)
         aside.rename(target)
+    except Refusal as refused:
+        # The folder aside is gone when this is read; the one that was asked for is what the reader knows.
+        found, where, step = (
+            text.replace(str(aside), str(target)) for text in (refused.found, refused.where, refused.next_step)
+        )
+        raise Refusal(found, where=where, next_step=step, code=refused.code) from refused
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return target, comparisons
+
+
+def require_packages(to: str) -> None:
+    """Before the model is read and a folder is begun.
+
+    Raises:
+        Refusal: a package that the format needs is not installed.
+    """
+    packages = {"onnx": ("onnx", "onnxruntime", "onnxscript"), "ctranslate2": ("ctranslate2",)}[to]
+    if missing := [name for name in packages if find_spec(name) is None]:
+        raise Refusal(
+            _("the package {name} is not installed", name=", ".join(missing)),
+            where=f"--to {to}",
+            next_step=f'pip install "fitune[{"export" if to == "onnx" else to}]"',
+            code="FT712",
+        )
+
+
+def _replaced_characters(saved: SavedModel) -> dict[str, str]:
+    """What is replaced before the tokenizer sees a text, for readers without fitune (``example.py``)."""
+    if not saved.settings.normalize_quotes:
+        return {}
+    return {chr(point): other for point, other in quote_map(saved.tokenizer.get_vocab()).items()}
 
 
 def _write_and_compare(
@@ -133,6 +165,8 @@ def _write_and_compare(
     for path in source.iterdir():
         if path.is_file() and path.name not in {ENGINES["torch"], "README.md", "example.py"}:
             shutil.copy2(path, aside / path.name)
+    # As it is used here, case included: other readers take what stands in the file.
+    saved.tokenizer.backend_tokenizer.save(str(aside / "tokenizer.json"))
     if "onnx" in engines:
         shutil.copy2(Path(__file__).with_name("example_runner.py"), aside / "example.py")
         write_onnx(saved, aside / ENGINES["onnx"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +15,8 @@ from fitune.values import Refusal
 from fitune.values.base import Value
 
 __all__ = ["Shipment", "pack", "push"]
+
+_NO_ANSWER = {"TransportError", "ConnectionError", "Timeout", "TimeoutError", "gaierror", "OfflineModeIsEnabled"}
 
 Hub = Literal["huggingface", "modelscope"]
 
@@ -63,16 +66,52 @@ def push(shipment: Shipment) -> str:
     send = {"huggingface": _to_huggingface, "modelscope": _to_modelscope}[shipment.hub]
     try:
         return send(shipment)
-    except (OSError, ValueError, RuntimeError) as error:
+    except Exception as error:
+        if is_unanswered(error):
+            raise _unanswered(shipment, error) from error
+        if not isinstance(error, (OSError, ValueError, RuntimeError)):
+            raise
         # Hub clients put addresses and ids into their errors, never the token.
         raise Refusal(
-            _("the hub refused or did not answer: {error}", error=str(error).strip().splitlines()[0][:300]),
+            _("the hub refused: {error}", error=_first_line(error)),
             where=shipment.repository,
             next_step=_("Log in first: hf auth login")
             if shipment.hub == "huggingface"
             else _("Log in first: modelscope login"),
             code="FT715",
         ) from error
+
+
+def is_unanswered(error: BaseException | None) -> bool:
+    """Whether no answer came, by the names of the error's classes and of what it came from: the hubs' packages use
+    one of several HTTP libraries (httpx, its successors, requests), whose errors share no base."""
+    while error is not None:
+        if any(kind.__name__ in _NO_ANSWER for kind in type(error).__mro__):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _unanswered(shipment: Shipment, error: Exception) -> Refusal:
+    steps = [
+        _("Nothing is lost; when there is a network, type the command again. Until then --dry-run lists the files.")
+    ]
+    endpoint = os.environ.get("HF_ENDPOINT", "")
+    if shipment.hub == "huggingface" and endpoint:
+        steps.append(_("HF_ENDPOINT is {address}: mirrors take no uploads; unset it.", address=endpoint))
+    steps.append(_("From another machine: copy {folder} there and push that folder.", folder=shipment.folder))
+    if shipment.hub == "huggingface":
+        steps.append(_("Where only ModelScope can be reached: {option}", option="--hub modelscope"))
+    return Refusal(
+        _("the hub cannot be reached: {error}", error=_first_line(error)),
+        where=shipment.repository,
+        next_step="\n".join(steps),
+        code="FT715",
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
 def _client(package: str) -> Any:
