@@ -1,9 +1,9 @@
 """Export to ONNX or CTranslate2, and the proof that it is still the model: every development row, both ways.
 
 The ONNX folder runs without torch (its ``example.py`` needs onnxruntime, tokenizers, numpy and safetensors alone);
-``Predictor`` and ``fitune serve`` run it too. The file is written by torch's own exporter (``torch.onnx.export(dynamo=True)``); the
-older tracing exporter gave other logits for the same classifier (torch 2.13, transformers 5.24), which the check
-below would have refused.
+``Predictor`` and ``fitune serve`` run it too. The file is written by torch's own exporter
+(``torch.onnx.export(dynamo=True)``); the older tracing exporter gave other logits for the same classifier (torch 2.13,
+transformers 5.24), which the check below would have refused.
 """
 
 from __future__ import annotations
