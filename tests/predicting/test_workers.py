@@ -71,13 +71,13 @@ def test_a_refusal_names_the_row_as_in_one_process(tmp_path):
 # -- with stand-ins for the workers --------------------------------------------------------------------------------
 
 
-def test_order_is_kept_and_the_work_divided(quick):
+def test_order_is_kept_whoever_answers(quick):
     asked = rows(*(f"{n}" for n in range(400)), "print")
     found = list(predict_with_workers("run", asked, workers=3))
     assert [(p.text, p.source) for p in found] == [(e.text, e.source) for e in asked]
     assert [p.spans[0].score for p in found] == [len(e.text) / 3 for e in asked]
-    # A slow start may leave nothing to do for one of the three.
-    assert len({p.spans[0].label for p in found}) >= 2
+    # One that starts first may do it all.
+    assert 1 <= len({p.spans[0].label for p in found}) <= 3
     assert not children()
 
 

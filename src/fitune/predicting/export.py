@@ -127,13 +127,17 @@ def export(
         aside.rename(target)
     except Refusal as refused:
         # The folder aside is gone when this is read; the one that was asked for is what the reader knows.
-        found, where, step = (
-            text.replace(str(aside), str(target)) for text in (refused.found, refused.where, refused.next_step)
-        )
-        raise Refusal(found, where=where, next_step=step, code=refused.code) from refused
+        raise _elsewhere(refused, aside, target) from refused
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return target, comparisons
+
+
+def _elsewhere(refused: Refusal, aside: Path, target: Path) -> Refusal:
+    found, where, step = (
+        text.replace(str(aside), str(target)) for text in (refused.found, refused.where, refused.next_step)
+    )
+    return Refusal(found, where=where, next_step=step, code=refused.code)
 
 
 def require_packages(to: str) -> None:
