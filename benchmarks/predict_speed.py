@@ -4,7 +4,8 @@
     python benchmarks/predict_speed.py --trained runs/train-1 --dev dev.json
 
 Every way reads the same texts in turn, ``--rounds`` times; a ratio is the median over rounds of the ratio to the loop
-in the same round. CPU-seconds, wall beside them. Latency: one text a call, the same texts for every way in turn. The
+in the same round, of CPU-seconds and of wall time. Latency: wall time of one text a call, the same texts for every way
+in turn, with a pause before each so that no other engine's idle threads still spin. The
 entities of every exact engine are compared with the pipeline's (its best class of each token; a trained CRF is left
 out for that, and is a row of its own). The pipeline runs in a process of its own, with the C library's memory as a
 script has it; fitune's engines run as ``fitune predict`` does. ``--table FILE`` keeps the table under its heading.
@@ -34,6 +35,8 @@ from fitune.predicting.export import Comparison, export
 from fitune.tasks import Learner, NerTask, read_settings, rewrite_settings, save, settings_of
 
 LOOP, BATCH = "pipeline, one text a call", "pipeline, batch_size=32"
+IDLE_SECONDS = 0.5
+"""OpenMP's threads spin for 0.2 s after their work unless told otherwise (KMP_BLOCKTIME)."""
 
 
 def random_model(folder: Path, name: str) -> Path:
@@ -163,17 +166,21 @@ def measure(options: argparse.Namespace) -> str:
     one: dict[str, list[float]] = {way: [] for way in calls if way != BATCH}
     for text in texts[: options.singles]:
         for way in one:
+            time.sleep(IDLE_SECONDS)
             if way == LOOP:
-                cpu, _wall, _found = pipe.timed([text], None)
+                _cpu, wall, _found = pipe.timed([text], None)
             else:
-                cpu, _wall, _found = timed(lambda way=way, text=text: predictors[way](text))
-            one[way].append(cpu)
+                _cpu, wall, _found = timed(lambda way=way, text=text: predictors[way](text))
+            one[way].append(wall)
     pipe.close()
     expected = [entities(tokens) for tokens in results[LOOP]]
-    lines = ["| way | texts / CPU-s | / wall s | x the loop | one text, CPU-ms | x the loop's | entities | score |"]
-    lines.append("|---|---|---|---|---|---|---|---|")
+    lines = ["| way | texts / CPU-s | x the loop | / wall s | x | one text, wall ms | x | entities | score |"]
+    lines.append("|---|---|---|---|---|---|---|---|---|")
     for way, taken in seconds.items():
-        ratio = statistics.median(loop[0] / own[0] for loop, own in zip(seconds[LOOP], taken, strict=True))
+        by_cpu, by_wall = (
+            statistics.median(loop[kind] / own[kind] for loop, own in zip(seconds[LOOP], taken, strict=True))
+            for kind in (0, 1)
+        )
         cpu, wall = (statistics.median(values) for values in zip(*taken, strict=True))
         latency, share = "", ""
         if way in one:
@@ -188,8 +195,8 @@ def measure(options: argparse.Namespace) -> str:
         if comparison and options.trained:
             score = f"{100 * comparison.exported_score:.2f} ({-comparison.drop_points:+.2f}, {comparison.rows} rows)"
         lines.append(
-            f"| {way} | {len(texts) / cpu:.1f} | {len(texts) / wall:.1f} | {ratio:.2f} | {latency} | {share} | {same} "
-            f"| {score} |"
+            f"| {way} | {len(texts) / cpu:.1f} | {by_cpu:.2f} | {len(texts) / wall:.1f} | {by_wall:.2f} | {latency} "
+            f"| {share} | {same} | {score} |"
         )
     about = f"{len(texts)} texts, {sum(map(len, texts))} characters, {options.rounds} rounds; {speed_data.versions()}."
     return "\n".join([about, "", *lines])

@@ -50,9 +50,15 @@ def sentence_piece(max_length: int = 512) -> FastEncoder:
     return FastEncoder(backend, (0,), (2, 2), (2,), 1, 3, max_length, False)
 
 
+def word_piece_with_marks() -> FastEncoder:
+    """Combining marks are pieces of their own, as in cased vocabularies of many scripts."""
+    return word_piece([*word_piece_vocabulary(), "##\u0301", "##\u05b0", "א", "\u0301"], lowercase=False)
+
+
 SMALL = {
     "wordpiece": word_piece(word_piece_vocabulary()),
     "wordpiece-cased": word_piece(word_piece_vocabulary(capitals=True), lowercase=False),
+    "wordpiece-marks": word_piece_with_marks(),
     "bytes": byte_level(),
     "unigram": sentence_piece(),
 }

@@ -20,6 +20,8 @@ IGNORED = -100
 """Class of a token that has no part in the loss, as everywhere in transformers."""
 _JOINER = "\u200d"
 _FIRST_MARK = "\u0300"
+_FAR = 2**62
+"""Behind the end of any text."""
 
 
 class Expressed(IntEnum):
@@ -86,7 +88,7 @@ def project(windows: Windows, examples: Sequence[Example], *, heads: Bools | Non
     a, b = np.minimum(first, len(tokens) - 1), np.maximum(past - 1, 0)
     expressed = np.full(len(example), int(Expressed.LOST), np.int32)
     if len(tokens):
-        back_end = _extended(examples, example, ends[b])
+        back_end = _extended(examples, example, ends[b], _next_starts(starts, of_token)[b])
         over = (starts[a] < begin) | (back_end > end)
         under = (starts[a] > begin) | (back_end < end) | edges_blank
         expressed = np.where(
@@ -143,18 +145,27 @@ def _blanks(examples: Sequence[Example], example: Longs, begin: Longs, end: Long
     return nothing, some
 
 
-def _extended(examples: Sequence[Example], example: Longs, found: Ints) -> Longs:
+def _next_starts(starts: Ints, of_token: Longs) -> Longs:
+    """For each labelled token where the next one of its window begins; far away behind the last."""
+    following = np.full(len(starts), _FAR, np.int64)
+    same = of_token[1:] == of_token[:-1]
+    following[:-1][same] = starts[1:][same]
+    return following
+
+
+def _extended(examples: Sequence[Example], example: Longs, found: Ints, limits: Longs) -> Longs:
     """Ends moved over marks that the tokenizer dropped, as ``characters`` does."""
     ends = found.astype(np.int64)
-    for i, (row, end) in enumerate(zip(example.tolist(), found.tolist(), strict=True)):
+    for i, (row, end, limit) in enumerate(zip(example.tolist(), found.tolist(), limits.tolist(), strict=True)):
         text = examples[row].text
         if end < len(text) and text[end] >= _FIRST_MARK:
-            ends[i] = _over_marks(text, end)
+            ends[i] = _over_marks(text, end, limit)
     return ends
 
 
-def _over_marks(text: str, end: int) -> int:
-    while end < len(text) and (unicodedata.category(text[end])[0] == "M" or text[end] == _JOINER):
+def _over_marks(text: str, end: int, limit: int) -> int:
+    limit = min(limit, len(text))
+    while end < limit and (unicodedata.category(text[end])[0] == "M" or text[end] == _JOINER):
         end += 1
     return end
 
@@ -162,11 +173,15 @@ def _over_marks(text: str, end: int) -> int:
 def characters(windows: Windows, text: str, first: int, last: int) -> tuple[int, int] | None:
     """Tokens [first, last) of the columns -> characters [start, end) of ``text``; None when they stand for none.
 
-    Combining marks behind the last token belong to its character even where the tokenizer drops them; whitespace at
-    the ends is taken off. ``text[start:end]`` is the entity, never a string put together from tokens.
+    Combining marks behind the last token belong to its character even where the tokenizer drops them, up to the next
+    token: a mark that is a token has a label of its own. Whitespace at the ends is taken off. ``text[start:end]`` is
+    the entity, never a string put together from tokens.
     """
     start, end = int(windows.starts[first]), int(windows.ends[last - 1])
-    end = _over_marks(text, end)
+    if end < len(text) and text[end] >= _FIRST_MARK:
+        past = int(windows.bounds[np.searchsorted(windows.bounds, last - 1, side="right")])
+        follows = last < past and windows.starts[last] != SPECIAL
+        end = _over_marks(text, end, int(windows.starts[last]) if follows else _FAR)
     while start < end and text[start].isspace():
         start += 1
     while start < end and text[end - 1].isspace():

@@ -252,11 +252,11 @@ def _merged(windows: Windows, example: int, spans: Sequence[Sequence[Span]]) -> 
                 parts.append(span)
             elif windows.owner(example, span.start, span.end) == w:
                 found.append((margin, w, span))
-    for span in _joined(parts):
+    for number, span in enumerate(_joined(parts), 1):
         # Where a window holds the whole piece with something around it, that window has answered.
         owner = windows.owner(example, span.start, span.end)
         if windows.margin(owner, span.start, span.end) <= 0:
-            found.append((0, owner, span))
+            found.append((0, -number, span))  # of no one window: it gives way to whatever it overlaps
     kept: list[tuple[int, Span]] = []
     for _margin, w, span in sorted(found, key=lambda f: (-f[0], -(f[2].score or 0.0), f[1])):
         if not any(w != v and span.start < other.end and other.start < span.end for v, other in kept):

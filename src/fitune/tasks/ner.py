@@ -88,7 +88,8 @@ class NerTask:
     ) -> list[Prediction]:
         """Predictions of all examples from the classes (and probabilities) of all tokens of their windows.
 
-        An entity's score is the mean probability of its tokens.
+        An entity's score is the mean probability of its tokens. A character whose tokens (its bytes) were given to two
+        entities belongs to the earlier one.
         """
         windows = data.windows
         found: list[list[Span]] = [[] for _window in range(len(windows))]
@@ -96,9 +97,12 @@ class NerTask:
         for first, last, label in _runs(tags_T, windows.starts, window_of):
             window = int(window_of[first])
             at = characters(windows, data.examples[int(windows.example[window])].text, first, last + 1)
-            if at is not None:
+            if at is None:
+                continue
+            start = max(at[0], found[window][-1].end) if found[window] else at[0]
+            if start < at[1]:
                 score = None if scores_T is None else min(1.0, float(scores_T[first : last + 1].mean()))
-                found[window].append(Span(*at, self.labels[label], score))
+                found[window].append(Span(start, at[1], self.labels[label], score))
         return [
             Prediction(example.text, spans=spans, source=example.source)
             for example, spans in zip(data.examples, merge(windows, found), strict=True)
