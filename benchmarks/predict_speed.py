@@ -5,10 +5,11 @@
 
 Every way reads the same texts in turn, ``--rounds`` times; a ratio is the median over rounds of the ratio to the loop
 in the same round, of CPU-seconds and of wall time. Latency: wall time of one text a call, the same texts for every way
-in turn, with a pause before each so that no other engine's idle threads still spin. The
-entities of every exact engine are compared with the pipeline's (its best class of each token; a trained CRF is left
-out for that, and is a row of its own). The pipeline runs in a process of its own, with the C library's memory as a
-script has it; fitune's engines run as ``fitune predict`` does. ``--table FILE`` keeps the table under its heading.
+in turn, with a pause before each so that no other engine's idle threads still spin. The entities of every exact engine
+are compared with the pipeline's (its best class of each token; a trained CRF is left out for that, and is a row of its
+own). Every way has a process of its own: the pipeline with the C library's memory as
+a script has it, fitune's engines as ``fitune predict`` runs them (several engines in one process slow each other down:
+each brings its own threads). ``--table FILE`` keeps the table under its heading.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from fitune import Predictor
 from fitune.hf import keep_memory, load_model, load_tokenizer
 from fitune.predicting.export import Comparison, export
 from fitune.tasks import Learner, NerTask, read_settings, rewrite_settings, save, settings_of
+from fitune.values import Prediction
 
 LOOP, BATCH = "pipeline, one text a call", "pipeline, batch_size=32"
 IDLE_SECONDS = 0.5
@@ -88,39 +90,56 @@ def timed(call: Callable[[], Any]) -> tuple[float, float, Any]:
     return time.process_time() - cpu, time.perf_counter() - wall, result
 
 
-class Pipeline:
-    """``pipeline`` as a script has it, in a process of its own; called with texts and a batch size."""
+class Served:
+    """One way of predicting, in a process of its own; called with texts, one by one or all together."""
 
-    def __init__(self, folder: Path, threads: int) -> None:
+    def __init__(self, way: str, folder: Path, threads: int) -> None:
         context = multiprocessing.get_context("spawn")
         self._end, other = context.Pipe()
-        self._process = context.Process(target=_serve_pipeline, args=(str(folder), threads, other), daemon=True)
+        self._process = context.Process(target=_serve, args=(way, str(folder), threads, other), daemon=True)
         self._process.start()
         assert self._end.recv() == "ready"
 
-    def timed(self, texts: list[str], batch_size: int | None) -> tuple[float, float, Any]:
-        """CPU-seconds, wall seconds and what it found; ``batch_size`` None: one call for each text."""
-        self._end.send((texts, batch_size))
+    def timed(self, texts: list[str], *, one_by_one: bool = False) -> tuple[float, float, Any]:
+        """CPU-seconds, wall seconds and the entities of each text."""
+        self._end.send((texts, one_by_one))
         return self._end.recv()
 
     def close(self) -> None:
         self._process.kill()
 
 
-def _serve_pipeline(folder: str, threads: int, end: Any) -> None:
-    from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
-
+def _serve(way: str, folder: str, threads: int, end: Any) -> None:
     torch.set_num_threads(threads)
-    network = AutoModelForTokenClassification.from_pretrained(folder)
-    pipe: Any = pipeline("ner", model=network, tokenizer=AutoTokenizer.from_pretrained(folder), device="cpu")
-    pipe("热身")
+    predict = _pipeline(folder) if way in (LOOP, BATCH) else _engine(way, folder)
+    predict(["热身"])
     end.send("ready")
     while True:
-        texts, batch_size = end.recv()
-        if batch_size is None:
-            end.send(timed(lambda texts=texts: [pipe(text) for text in texts]))
+        texts, one_by_one = end.recv()
+        if one_by_one:
+            cpu, wall, found = timed(lambda texts=texts: [predict([text])[0] for text in texts])
         else:
-            end.send(timed(lambda texts=texts, batch_size=batch_size: pipe(texts, batch_size=batch_size)))
+            cpu, wall, found = timed(lambda texts=texts: predict(texts))
+        end.send((cpu, wall, [entities(one) if way in (LOOP, BATCH) else spans(one) for one in found]))
+
+
+def _pipeline(folder: str) -> Callable[[list[str]], list[Any]]:
+    """As a script has it. A list of one text is a call for one text."""
+    from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
+
+    network = AutoModelForTokenClassification.from_pretrained(folder)
+    pipe: Any = pipeline("ner", model=network, tokenizer=AutoTokenizer.from_pretrained(folder), device="cpu")
+    return lambda texts: [pipe(texts[0])] if len(texts) == 1 else pipe(texts, batch_size=32)
+
+
+def _engine(way: str, folder: str) -> Callable[[list[str]], list[Any]]:
+    """As ``fitune predict`` has it."""
+    keep_memory()
+    return Predictor(folder, engine=way.split(", ")[1], span_scores=False)
+
+
+def spans(prediction: Prediction) -> list[tuple[int, int, str]]:
+    return [(span.start, span.end, span.label) for span in prediction.spans or ()]
 
 
 def made_up(options: argparse.Namespace) -> tuple[Path, list[str], Path]:
@@ -145,35 +164,36 @@ def measure(options: argparse.Namespace) -> str:
     for model in (folder, *(folder.parent / to for to in ("onnx", "ctranslate2"))):
         if (model / "fitune.json").is_file():
             read_best_classes(model)
-    pipe = Pipeline(folder, options.threads)
-    predictors: dict[str, Callable[..., Any]] = {
-        f"fitune, {engine}": Predictor(folder, engine=engine, span_scores=False) for engine in ("torch", *compared)
-    }
+    folders = {LOOP: folder, BATCH: folder, **{f"fitune, {engine}": folder for engine in ("torch", *compared)}}
     if options.trained and read_settings(options.trained / "model").head == "crf":
-        predictors["fitune, torch, its CRF"] = Predictor(options.trained / "model", engine="torch", span_scores=False)
-    calls: dict[str, Callable[[], tuple[float, float, Any]]] = {
-        LOOP: lambda: pipe.timed(texts, None),
-        BATCH: lambda: pipe.timed(texts, 32),
-        **{name: (lambda p=predictor: timed(lambda: p(texts))) for name, predictor in predictors.items()},
-    }
-    seconds: dict[str, list[tuple[float, float]]] = {way: [] for way in calls}
-    results: dict[str, Any] = {}
+        folders["fitune, torch, its CRF"] = options.trained / "model"
+    served = {way: Served(way, model, options.threads) for way, model in folders.items()}
+    seconds: dict[str, list[tuple[float, float]]] = {way: [] for way in served}
+    found: dict[str, Any] = {}
     for _round in range(options.rounds):
-        for way, call in calls.items():
-            cpu, wall, results[way] = call()
+        for way, process in served.items():
+            cpu, wall, found[way] = process.timed(texts, one_by_one=way == LOOP)
             seconds[way].append((cpu, wall))
             print(f"  {way}: {len(texts) / cpu:.1f} texts / CPU-s", flush=True)
-    one: dict[str, list[float]] = {way: [] for way in calls if way != BATCH}
+    one: dict[str, list[float]] = {way: [] for way in served if way != BATCH}
     for text in texts[: options.singles]:
-        for way in one:
+        for way, taken in one.items():
             time.sleep(IDLE_SECONDS)
-            if way == LOOP:
-                _cpu, wall, _found = pipe.timed([text], None)
-            else:
-                _cpu, wall, _found = timed(lambda way=way, text=text: predictors[way](text))
-            one[way].append(wall)
-    pipe.close()
-    expected = [entities(tokens) for tokens in results[LOOP]]
+            taken.append(served[way].timed([text])[1])
+    for process in served.values():
+        process.close()
+    about = f"{len(texts)} texts, {sum(map(len, texts))} characters, {options.rounds} rounds; {speed_data.versions()}."
+    scores = compared if options.trained else {}
+    return "\n".join([about, "", *table(len(texts), seconds, one, found, scores)])
+
+
+def table(
+    texts: int,
+    seconds: dict[str, list[tuple[float, float]]],
+    one: dict[str, list[float]],
+    found: dict[str, Any],
+    compared: dict[str, Comparison],
+) -> list[str]:
     lines = ["| way | texts / CPU-s | x the loop | / wall s | x | one text, wall ms | x | entities | score |"]
     lines.append("|---|---|---|---|---|---|---|---|---|")
     for way, taken in seconds.items():
@@ -182,24 +202,20 @@ def measure(options: argparse.Namespace) -> str:
             for kind in (0, 1)
         )
         cpu, wall = (statistics.median(values) for values in zip(*taken, strict=True))
-        latency, share = "", ""
+        latency = share = same = score = ""
         if way in one:
             latency = f"{1000 * statistics.median(one[way]):.0f}"
             share = f"{statistics.median(a / b for a, b in zip(one[way], one[LOOP], strict=True)):.2f}"
-        same, score = "", ""
-        if way in predictors and "CRF" not in way:
-            found = [[(s.start, s.end, s.label) for s in p.spans] for p in results[way]]
-            other = sum(a != b for a, b in zip(found, expected, strict=True))
+        if way.startswith("fitune") and "CRF" not in way:
+            other = sum(a != b for a, b in zip(found[way], found[LOOP], strict=True))
             same = "the same" if not other else f"{other} texts differ"
-        comparison = compared.get(way.removeprefix("fitune, "))
-        if comparison and options.trained:
+        if comparison := compared.get(way.removeprefix("fitune, ")):
             score = f"{100 * comparison.exported_score:.2f} ({-comparison.drop_points:+.2f}, {comparison.rows} rows)"
         lines.append(
-            f"| {way} | {len(texts) / cpu:.1f} | {by_cpu:.2f} | {len(texts) / wall:.1f} | {by_wall:.2f} | {latency} "
+            f"| {way} | {texts / cpu:.1f} | {by_cpu:.2f} | {texts / wall:.1f} | {by_wall:.2f} | {latency} "
             f"| {share} | {same} | {score} |"
         )
-    about = f"{len(texts)} texts, {sum(map(len, texts))} characters, {options.rounds} rounds; {speed_data.versions()}."
-    return "\n".join([about, "", *lines])
+    return lines
 
 
 def main() -> None:

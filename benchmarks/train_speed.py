@@ -1,9 +1,10 @@
-"""Useful tokens per second of training: the usual recipes against fitune, side by side in one process.
+"""Useful tokens per second of training: the usual recipes against fitune, side by side in one run.
 
     python benchmarks/train_speed.py --model bert-base --lengths-of cluener --lengths train.json --vocabulary vocab.txt
 
 (a) every text padded to ``--pad``, (b) stock Trainer with dynamic padding, (c) stock Trainer with length grouping,
-(d) fitune. Each runs ``--steps`` optimizer steps of ``--batch-size`` rows in turn, ``--rounds`` times; a ratio is the
+(d) fitune. Each runs ``--warm-up`` optimizer steps untimed and ``--steps`` timed ones of ``--batch-size`` rows, in
+turn, ``--rounds`` times: a training has hundreds, and in the first few its memory is still growing. A ratio is the
 median over rounds of the ratio within a round, so that whatever else the machine does hits all of them. Seconds are
 CPU-seconds of the process (wall beside them): on a busy machine wall measures the neighbours. Every measurement has a
 process of its own: the stock ways with the C library's memory as a script has it, fitune as ``fitune train`` runs.
@@ -54,16 +55,17 @@ class Measured:
 
 
 class Clock(TrainerCallback):
-    """Times the steps of a training, the first (allocations, lazy state) left out."""
+    """Times the steps of a training, the first ``warm_up`` (allocations, lazy state) left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, warm_up: int) -> None:
+        self.warm_up = warm_up
         self.begin: tuple[float, float] | None = None
         self.end = (0.0, 0.0)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
-        now = time.process_time(), time.perf_counter()
-        self.begin = self.begin or now
-        self.end = now
+        self.end = time.process_time(), time.perf_counter()
+        if state.global_step == self.warm_up:
+            self.begin = self.end
 
 
 def stock(prepared: Prepared, rows: list[dict[str, Any]], grouped: bool, pad: int | None, steps: int) -> Trainer:
@@ -86,7 +88,7 @@ def stock(prepared: Prepared, rows: list[dict[str, Any]], grouped: bool, pad: in
     arguments = training_arguments(
         output_dir=tempfile.mkdtemp(),
         per_device_train_batch_size=job.batch_size,
-        max_steps=steps + 1,
+        max_steps=steps,
         learning_rate=job.learning_rate,
         report_to="none",
         save_strategy="no",
@@ -101,7 +103,7 @@ def stock(prepared: Prepared, rows: list[dict[str, Any]], grouped: bool, pad: in
     return Trainer(model=model, args=arguments, train_dataset=rows, data_collator=collator)
 
 
-def rows_of(prepared: Prepared, cap: int | None) -> list[dict[str, Any]]:
+def rows_of(prepared: Prepared) -> list[dict[str, Any]]:
     """Tokenised rows as a stock script holds them."""
     columns = prepared.train.columns
     rows: list[dict[str, Any]] = []
@@ -118,8 +120,12 @@ def rows_of(prepared: Prepared, cap: int | None) -> list[dict[str, Any]]:
     return rows
 
 
-def counted(trainer: Trainer, clock: Clock) -> Iterator[Measured]:
-    """Run it; useful tokens are counted from the attention masks of the steps that were timed."""
+def counted(trainer: Trainer, clock: Clock, a_step: float | None = None) -> Iterator[Measured]:
+    """Run it; useful tokens are counted from the attention masks of the steps that were timed.
+
+    ``a_step``: useful tokens of an average step instead. Where every row costs the same, counting the few that were
+    drawn would measure the luck of the draw.
+    """
     seen: list[int] = []
     plain = trainer.training_step
 
@@ -131,7 +137,9 @@ def counted(trainer: Trainer, clock: Clock) -> Iterator[Measured]:
     trainer.add_callback(clock)
     trainer.train()
     assert clock.begin is not None
-    yield Measured(sum(seen[1:]), clock.end[0] - clock.begin[0], clock.end[1] - clock.begin[1])
+    timed = seen[clock.warm_up :]
+    tokens = round(a_step * len(timed)) if a_step else sum(timed)
+    yield Measured(tokens, clock.end[0] - clock.begin[0], clock.end[1] - clock.begin[1])
 
 
 WAYS = "abcd"
@@ -146,19 +154,21 @@ def names_of(pad: int) -> dict[str, str]:
     }
 
 
-def measure(way: str, job: Job, pad: int, steps: int, folder: Path) -> Measured:
+def measure(way: str, job: Job, pad: int, warm_up: int, steps: int, folder: Path) -> Measured:
     """One way, in this process. All train the same network from the same file."""
     from fitune.runs import Run
 
     if way != "d":
         plain = prepare(job, Fit(attention="sdpa"))
-        trainer = stock(plain, rows_of(plain, pad), way == "c", pad if way == "a" else None, steps)
-        return next(counted(trainer, Clock()))
+        rows = rows_of(plain)
+        trainer = stock(plain, rows, way == "c", pad if way == "a" else None, warm_up + steps)
+        mean = sum(len(row["input_ids"]) for row in rows) / len(rows)
+        return next(counted(trainer, Clock(warm_up), job.batch_size * mean if way == "a" else None))
     keep_memory()
     prepared = prepare(job)
     print(f"    fitune: {prepared.pace.facts()}", file=sys.stderr, flush=True)
     run = Run.create(folder / f"run-{time.time_ns()}", prepared.job)
-    return next(counted(make_trainer(prepared, run, [], "none", steps + 1), Clock()))
+    return next(counted(make_trainer(prepared, run, [], "none", warm_up + steps), Clock(warm_up)))
 
 
 def in_a_process(way: str, job: Job, folder: Path) -> Measured:
@@ -197,6 +207,7 @@ def main() -> None:
     parser.add_argument("--pad", type=int, default=128, help="what (a) pads to, and the longest window of all")
     parser.add_argument("--rows", type=int, default=2048)
     parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--warm-up", type=int, default=4, help="untimed steps, 1 at least")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
@@ -207,7 +218,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     if options.only:
         job = Job.model_validate_json(options.job.read_text(encoding="utf-8"))
-        measured = measure(options.only, job, options.pad, options.steps, options.job.parent)
+        measured = measure(options.only, job, options.pad, options.warm_up, options.steps, options.job.parent)
         print(json.dumps(asdict(measured)))
         return
     task = "ner" if options.lengths_of == "cluener" else "classification"

@@ -55,6 +55,13 @@ class Call:
         return keyword.value if keyword else None
 
 
+def seed_keyword(call: Call) -> str:
+    """sklearn's split says random_state, the method of datasets says seed."""
+    function = call.node.func
+    plain = isinstance(function, ast.Name) or name_of(getattr(function, "value", function)) in {"model_selection"}
+    return "random_state" if plain else "seed"
+
+
 class Script:
     """The tree, the positions of its nodes, and edits that keep the formatting."""
 

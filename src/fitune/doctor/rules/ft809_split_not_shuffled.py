@@ -29,7 +29,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from fitune.doctor.script import Call, Script, name_of
+from fitune.doctor.script import Script, name_of, seed_keyword
 from fitune.doctor.symptom import Edit, Symptom
 
 SEVERITY = "warning"
@@ -44,7 +44,7 @@ def check(script: Script) -> Iterator[Symptom]:
         keyword = call.keyword("shuffle")
         if keyword and isinstance(keyword.value, ast.Constant) and keyword.value.value is False:
             seeded = call.keyword("random_state") or call.keyword("seed")
-            edit = script.replace(keyword, f"{_seed_keyword(call)}=42")
+            edit = script.replace(keyword, f"{seed_keyword(call)}=42")
             yield script.symptom(keyword, edits=[script.delete_keyword(call, keyword) if seeded else edit])
     if re.search(SHUFFLES, script.text):
         return
@@ -64,13 +64,6 @@ def check(script: Script) -> Iterator[Symptom]:
             and (head := heads.get((owner.id, script.source(piece.lower))))
         ):
             yield script.symptom(*dict.fromkeys((head, node)), edits=_shuffle(script, head, owner.id))
-
-
-def _seed_keyword(call: Call) -> str:
-    """sklearn's function says random_state, the method of datasets says seed."""
-    function = call.node.func
-    plain = isinstance(function, ast.Name) or name_of(getattr(function, "value", function)) in {"model_selection"}
-    return "random_state" if plain else "seed"
 
 
 def _assigned(script: Script) -> Iterator[tuple[ast.Assign, ast.expr]]:
