@@ -17,7 +17,8 @@ from babel.messages.pofile import read_po, write_po
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "fitune"
 ZH = SOURCE / "messages" / "zh"
-KEYWORDS = {"_": None, "N_": None}
+# Chinese knows no plural: of _n(one, many, count) the second is kept.
+KEYWORDS = {"_": None, "N_": None, "_n": (2,)}
 
 
 def extract(room: str) -> Catalog:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from fitune.messages.system import system_reason
 
-__all__ = ["_", "language", "set_language", "system_reason"]
+__all__ = ["_", "_n", "language", "set_language", "system_reason"]
 
 Language = Literal["en", "zh"]
 _chosen: list[Language] = []
@@ -52,3 +52,13 @@ def _(text: str, /, **values: object) -> str:
     if language() == "zh":
         text = _catalogue().get(text, text)
     return text.format(**values) if values else text
+
+
+def _n(one: str, many: str, count: int, /, **values: object) -> str:
+    """``one`` or ``many``, as English asks for ``count``; Chinese has one form, kept under ``many``.
+
+    ``{count}`` is filled without being named: ``_n("{count} row", "{count} rows", 1)``.
+    """
+    if language() == "zh":
+        return _(many, count=count, **values)
+    return (one if count == 1 else many).format(count=count, **values)
