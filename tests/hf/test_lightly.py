@@ -8,8 +8,8 @@ import pytest
 
 CODE = """
 import sys
-from fitune.hf import without_extras
-with without_extras():
+from fitune.hf import light_imports
+with light_imports():
     from fitune.training import train
 taken = {'peft', 'bitsandbytes', 'datasets', 'pandas', 'pyarrow', 'scipy', 'sklearn'} & set(sys.modules)
 assert not taken, taken

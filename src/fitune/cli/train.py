@@ -147,10 +147,10 @@ def run_job(
         return
     try:
         from fitune.cli.planned import plan_beside
-        from fitune.hf import keep_memory, without_extras
+        from fitune.hf import keep_memory, light_imports
 
         keep_memory()
-        with without_extras():
+        with light_imports():
             from fitune.training import Saving, train
 
         with shown_live(job.metric) as show:

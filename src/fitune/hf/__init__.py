@@ -32,7 +32,7 @@ _FILE_OF = {
     "give_memory_back": "lightly",
     "keep_memory": "lightly",
     "keep_tokens": "keeping",
-    "without_extras": "lightly",
+    "light_imports": "lightly",
     "ListedModel": "listing",
     "list_models": "listing",
     "ATTENTION": "knobs",
@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from fitune.hf.known import KnownModel as KnownModel
     from fitune.hf.lightly import give_memory_back as give_memory_back
     from fitune.hf.lightly import keep_memory as keep_memory
-    from fitune.hf.lightly import without_extras as without_extras
+    from fitune.hf.lightly import light_imports as light_imports
     from fitune.hf.listing import ListedModel as ListedModel
     from fitune.hf.listing import list_models as list_models
     from fitune.hf.models import LoadedModel as LoadedModel
