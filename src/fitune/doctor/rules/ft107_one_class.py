@@ -6,7 +6,8 @@ Every labelled row has the same class.
 
 ## Why
 
-There is nothing to tell apart; often the file is sorted by class and was cut.
+There is nothing to tell apart, and a model that always gives this answer is perfect: `fitune train` and
+`fitune baseline` refuse it (FT130). Often a file that is sorted by class was cut, or another column holds the labels.
 
 ## How to know
 
@@ -14,7 +15,8 @@ The finding names file and line of the first rows; `fitune check FILE` shows the
 
 ## How to fix
 
-Let fitune split the whole file: leave out `--dev`.
+If one file was cut into several, join them and let fitune split: name that file alone. If the labels stand in another
+column, name it: `--label-column NAME`. Otherwise rows of a second class are missing.
 
 ## How safe
 

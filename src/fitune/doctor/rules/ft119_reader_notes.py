@@ -2,7 +2,7 @@
 
 ## What it says
 
-A note about how the file was read.
+A note about how the file was read, how often it applied, and the first rows that it is about.
 
 ## Why
 
@@ -14,7 +14,7 @@ The finding names file and line of the first rows; `fitune check FILE` shows the
 
 ## How to fix
 
-Look at the rows, if you did not expect it.
+Nothing to do, if you expected it. Otherwise look at the rows that are named, or name the format with `--format`.
 
 ## How safe
 

@@ -14,7 +14,7 @@ The finding names file and line of the first rows; `fitune check FILE` shows the
 
 ## How to fix
 
-Give a development file with `--dev`.
+Give a development file with `--dev`, or add rows with other texts.
 
 ## How safe
 

@@ -2,12 +2,14 @@
 
 ## What it says
 
-`UnicodeDecodeError: 'gbk' codec can't decode byte` (or utf-8, ascii, charmap).
+`UnicodeDecodeError: 'gbk' codec can't decode byte` (or utf-8, ascii, charmap). Of fitune: `no other encoding fits
+the file either`, `this is no text file`, or `its lines are in two encodings`.
 
 ## Why
 
 `open()` without an encoding uses the system's: GBK on a Chinese Windows, and the file is UTF-8; or the file is
-GB18030 or UTF-16 and was read as UTF-8.
+GB18030 or UTF-16 and was read as UTF-8. fitune tries these itself; what is left are files that are no text (pictures,
+PDF, old Excel files under another name) and files that were joined from parts in two encodings.
 
 ## How to know
 
@@ -16,7 +18,8 @@ The message names the codec, the byte and its position; a file that starts with 
 ## How to fix
 
 Read with the right encoding, `open(path, encoding="utf-8-sig")` or `encoding="gb18030"`; `fitune check FILE`
-finds and names it. For a whole program: `PYTHONUTF8=1`.
+finds and names it. For a whole program: `PYTHONUTF8=1`. For a file in two encodings fitune prints a command that makes
+one in UTF-8 of it, line by line; converting such a file as a whole destroys one of its parts.
 
 ## How safe
 

@@ -14,7 +14,8 @@ The finding names the labels that are missing and those that the data does not h
 
 ## How to fix
 
-Build the list from the data: `["O"] + [f"{p}-{t}" for t in types for p in "BI"]`; fitune does.
+Build the list from the data; fitune does. Entities: `["O"] + [f"{p}-{t}" for t in types for p in "BI"]`.
+Classes: `names = sorted(set(labels))` and `num_labels=len(names)`.
 
 ## How safe
 
