@@ -37,7 +37,9 @@ SEVERITY = "warning"
 
 def read(log: Log) -> Iterator[Symptom]:
     """A tokenizer that was given nothing, or a number, where it wants text."""
-    hits = log.find(r"text input must (?:be )?of type `?str`?", r"TextEncodeInput must be Union\[")
+    hits = log.find(
+        r"text input must (?:be )?of type `?str`?", r"TextEncodeInput must be Union\[|TextInputSequence must be str"
+    )
     if hits:
         title = _("A text is empty or not text (None, nan or a number)")
         text = _("drop such rows and make the others text: data = data.dropna(subset=['text']).astype(str)")

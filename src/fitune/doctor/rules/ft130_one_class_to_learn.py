@@ -25,4 +25,15 @@ Safe.
 fitune: training ; fitune: tasks
 """
 
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+
 SEVERITY = "error"
+PATTERNS = (r"needs samples of at least 2 classes|Only one class (?:is )?present in y_true",)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """A learner or a score that wants two classes, seen in a log."""
+    yield from matches(log, PATTERNS, confidence=0.93)

@@ -47,7 +47,10 @@ PATTERNS = (
     r"XLRDError|EmptyDataError|No columns to parse from file|BadZipFile: File is not a zip file.*xlsx",
     r"_csv\.Error: |ParserError: ",
 )
-UNLESS = (r"trainer_state\.json|in load_from_json|in _dict_from_json_file|in _get_config_dict",)
+UNLESS = (
+    r"trainer_state\.json|in load_from_json|in _dict_from_json_file|in _get_config_dict",
+    r"Column \d+ named \S+ expected length \d+ but got",
+)
 
 
 def read(log: Log) -> Iterator[Symptom]:

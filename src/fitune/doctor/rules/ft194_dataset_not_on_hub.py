@@ -41,6 +41,8 @@ PATTERNS = (
     r"BuilderConfig '?[\w-]+'? not found",
     r"datasets/\S+ contains custom code which must be executed|repository for \S+ contains custom code which must be"
     r" executed to correctly load the dataset",
+    r"Instruction \"\w+\" corresponds to no data|Unknown split \S+ Should be one of"
+    r"|^\s*KeyError: ['\"](?:train|validation|valid|dev|test)['\"]",
     r"Dataset scripts are no longer supported|trust_remote_code` is not supported anymore",
 )
 

@@ -44,6 +44,8 @@ def read(log: Log) -> Iterator[Symptom]:
         r"assert len\(.+\) == (?:len\(|\w)",
         r"inconsistent numbers of samples|All arrays must be of the same length|len\(labels?\w*\) != len",
         r"boolean array indexing assignment cannot assign \d+ input values to",
+        r"(?:labels?|tags|tokens|words|predictions)\b.{0,40}(?:different lengths?|differ in length|same length)"
+        r"|[Ll]ength mismatch",
         r"AssertionError: .*(?:length|长度)|zip\(\) argument \d is (?:shorter|longer)",
     )
     if hits and log.has(r"AssertionError|ValueError|长度"):

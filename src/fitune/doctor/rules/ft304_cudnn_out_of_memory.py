@@ -35,7 +35,7 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 PATTERNS = (
     r"CUDNN_STATUS_ALLOC_FAILED",
-    r"CUDNN_STATUS_INTERNAL_ERROR",
+    r"CUDNN_STATUS_INTERNAL_ERROR|Unable to find a valid cuDNN algorithm",
 )
 
 

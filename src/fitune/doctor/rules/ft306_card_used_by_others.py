@@ -42,7 +42,7 @@ TOPIC = "cards"
 
 def read(log: Log) -> Iterator[Symptom]:
     """An out-of-memory message in which others hold a good part of the card."""
-    if hits := log.find(r"CUDA-capable devices? (?:is|are) (?:all )?busy or unavailable"):
+    if hits := log.find(r"CUDA-capable device(?:s|\(s\))? (?:is|are|is/are) (?:all )?busy or unavailable"):
         yield symptom(hits, confidence=0.9, title=_("Another process has this card for itself alone"))
         return
     oom = find_oom(log)

@@ -40,6 +40,8 @@ PATTERNS = (
     r"CUDA(?: driver)? error: out of memory",
     r"CUDA_ERROR_OUT_OF_MEMORY",
     r"cudaErrorMemoryAllocation",
+    # PyTorch asks the driver how much is left, to say so in its message, and the driver does not answer.
+    r"NVML_SUCCESS == .*INTERNAL ASSERT FAILED.*CUDACachingAllocator",
 )
 
 

@@ -49,6 +49,7 @@ LIKELY = (
     r"^(?:zsh|sh|bash|ksh): (?:line )?(?:\d+: )?killed\b|^make\S*: \*\*\* .*\] Killed",
     r"One of the subprocesses has abruptly died during map|process pool was terminated abruptly",
     r"^\s*(?:\S+: line \d+:\s+)?(?:\[?\d+\]?\s*[+-]?\s*)?Killed(?:: 9)?\s*(?:python|nohup|torchrun|$)",
+    r"^\s*\[\d+\]\s+(?:[-+]\s+)?\d+ killed\s",
     r"^\s*(?:\S+: 行 ?\d+: +)?\d* *已(?:被)?杀死",
     r"(?:it/s|s/it|\?it/s|examples/s|B/s)[^\]]*\]\s*Killed\s*$|died with <Signals\.SIGKILL",
     r"session crashed after using all available RAM|tried to allocate more memory than is available"

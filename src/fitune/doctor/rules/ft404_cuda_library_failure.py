@@ -40,6 +40,7 @@ COMMAND = "env -u LD_LIBRARY_PATH python train.py"
 PATTERNS = (
     r"cuDNN Frontend error|(?:CUSPARSE|CUSOLVER|CUFFT)_(?:STATUS_)?(?!SUCCESS|ALLOC_FAILED)[A-Z]{4}\w+"
     r"|cudnnException",
+    r"GET was unable to find an engine to execute this computation",
     r"CUBLAS_STATUS_(?!ALLOC_FAILED|SUCCESS)\w+",
     r"CUDNN_STATUS_(?!ALLOC_FAILED|INTERNAL_ERROR|SUCCESS)\w+",
     r"Could not load library libcudnn|Unable to load any of \{libcudnn|cuDNN version incompatibility"

@@ -57,6 +57,9 @@ PATTERNS = (
     r"operator torchvision::nms does not exist",
     r"unexpected keyword argument '(?:keep_torch_compile|dispatch_batches|split_batches|even_batches"
     r"|use_seedable_sampler|num_items_in_batch)'",
+    r"Found an incompatible version of \w+|module 'distutils' has no attribute 'version'",
+    r"unscale_\(\) has already been called on this optimizer"
+    r"|'\w*(?:AdamW|Optimizer)' object has no attribute '(?:train|eval)'",
     r"Failed to import transformers\.\S+ because of the following error",
     r"Descriptors can(?:no|')t be created directly",
     r"data did not match any variant of untagged enum (?:ModelWrapper|PyPreTokenizer|PyDecoder)",

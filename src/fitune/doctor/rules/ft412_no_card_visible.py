@@ -45,6 +45,7 @@ PATTERNS = (
     r"|Failed to initialize NVML: Unknown Error",
     r"No (?:HIP|ROCm|XPU|NPU|MPS|Intel)\w* (?:GPUs?|devices?|cards?) (?:are|is) (?:available|detected|found)"
     r"|no ROCm-capable device|lib(?:hccl|ascendcl)\.so",
+    r"CUDA driver initialization failed, you might not have a CUDA gpu",
     r"Error 802: system not yet initialized",
     r"Found no NVIDIA driver on your system",
     r"No CUDA GPUs are available",

@@ -42,6 +42,7 @@ PATTERNS = (
     r"requires a different Python: ",
     r"is not a supported wheel on this platform",
     r"Requires-Python >=?3\.\d+",
+    r"module 'pkgutil' has no attribute 'ImpImporter'",
     r"TypeError: unsupported operand type\(s\) for \|: 'type' and 'NoneType'",
 )
 

@@ -40,6 +40,7 @@ SAFETY = "safe"
 PATTERNS = (
     r"Segmentation fault\s*(?:\(|$)|(?:^|\d )\s*Segmentation fault\b|段错误\s*(?:\(|（|$)"
     r"|Fatal Python error: (?!Illegal)",
+    r"(?:^|\d )\s*(?:Aborted|已放弃|已中止)\s*[(（]",
     r"exitcode\s*:\s*-(?:11|6|7)\b|Signal (?:11 \(SIGSEGV\)|6 \(SIGABRT\))|\bSIGSEGV\b",
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?|退出码|返回码)\s*[:=]?\s*(?:139|134|-11"
     r"|-1073741819|-1073740791|-1073741676)\b",
@@ -47,11 +48,14 @@ PATTERNS = (
     r"|free\(\): invalid pointer|malloc\(\): ",
 )
 
+NO_DISPLAY = r"qt\.qpa|Qt platform plugin|could not connect to display"
+"""A window that cannot be opened aborts the program too."""
+
 
 def read(log: Log) -> Iterator[Symptom]:
     """The program crashed below Python (segmentation fault), seen in a log."""
     hits = log.find(*PATTERNS)
-    if hits:
+    if hits and not log.has(NO_DISPLAY):
         # An abort after an uncaught C++ exception is the end of another story, which the log tells.
         follows = log.has(
             r"c10::\w*Error|DistBackendError|terminate called after throwing|device-side assert|out of memory"

@@ -34,8 +34,11 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 PATTERNS = (r"Cannot re-initialize CUDA in forked subprocess",)
+BARE = r"CUDA error: initialization error|cudaErrorInitializationError"
 
 
 def read(log: Log) -> Iterator[Symptom]:
     """CUDA was used before a fork, seen in a log."""
     yield from matches(log, PATTERNS, confidence=0.98)
+    # CUDA's own word, without PyTorch's check before it: most often a worker that was forked from a parent with CUDA.
+    yield from matches(log, (BARE,), confidence=0.75)

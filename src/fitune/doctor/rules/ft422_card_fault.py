@@ -41,7 +41,7 @@ TOPIC = "cards"
 PATTERNS = (
     r"NPU function error|PTA call acl api failed|hipErrorLaunchFailure|HSA_STATUS_ERROR"
     r"|amdgpu: \[gfxhub\] page fault",
-    r"uncorrectable ECC error",
+    r"uncorrectable ECC error|CUDA error: operation not supported",
     r"GPU (?:has fallen off the bus|is lost)|NVRM: Xid|Unable to determine the device handle",
     r"unspecified launch failure|the launch timed out and was terminated",
     r"an illegal memory access was encountered|misaligned address|CUDA error: an illegal instruction",

@@ -47,6 +47,7 @@ OTHER = (
     r"|"
     r"Function '\w+' returned nan values|Loss is nan|loss (?:became|is) (?:nan|not finite"
     r"|non-?finite)|Input contains NaN|non-?finite loss"
+    r"|Minimum loss scale reached|reducing loss scale to (?:0\.0+\b(?!\d)|\d\.\d+e-[1-9]\d)"
 )
 SILENT = r"['\"]loss['\"]: ['\"]?0(?:\.0+)?['\"]?,.*['\"]grad_norm['\"]: ['\"]?nan"
 

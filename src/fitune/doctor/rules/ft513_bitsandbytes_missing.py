@@ -35,6 +35,7 @@ SEVERITY = "error"
 PATTERNS = (
     r"requires? (?:the latest version of )?[`']?bitsandbytes|No package metadata was found for bitsandbytes",
     r"CUDA Setup failed despite (?:GPU|CUDA) being available|bitsandbytes was compiled without (?:GPU|CUDA) support",
+    r"module 'bitsandbytes\S*' has no attribute",
     r"libbitsandbytes_\S+: cannot open shared object"
     r"|Configured CUDA binary not found at|No module named 'bitsandbytes'",
 )

@@ -36,7 +36,7 @@ SEVERITY = "error"
 FOLLOWS = {"FT531", "FT532", "FT291"}
 SAFETY = "safe"
 COMMAND = "CUDA_LAUNCH_BLOCKING=1 python train.py"
-PATTERNS = (r"device-side assert triggered",)
+PATTERNS = (r"device-side assert triggered", r"Creating MTGP constants failed")
 
 
 def read(log: Log) -> Iterator[Symptom]:

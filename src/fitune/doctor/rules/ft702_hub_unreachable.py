@@ -73,6 +73,9 @@ PATTERNS = (
         r"|Network is unreachable|由于目标计算机积极拒绝)"
     ),
 )
+BARE = r"Connection(?:Reset|Aborted)Error|\[Errno (?:104|110|111)\]"
+"""Says nothing of where to; the frames above it do."""
+HUB_FRAMES = r"huggingface_hub|hf_hub|modelscope|from_pretrained\(|load_dataset\(|snapshot_download"
 GOES_ON = r"'?loss'?\s*[:=：]|\bepoch\b|损失|it/s[\],]|Training completed|训练完成"
 
 
@@ -80,7 +83,7 @@ def read(log: Log) -> Iterator[Symptom]:
     """Connection errors; only a note when the program got over them, and none when it was a logger's network."""
     hits = [
         hit
-        for hit in log.find(*PATTERNS)
+        for hit in log.find(*PATTERNS, *((BARE,) if log.has(HUB_FRAMES) else ()))
         if not re.search(r"wandb|tensorboard|comet|mlflow|neptune", hit.line.text, re.IGNORECASE)
     ]
     if not hits:

@@ -50,6 +50,7 @@ PATTERNS = (
     r"RepositoryNotFoundError|Repository Not Found for url|(?<!Local)EntryNotFoundError|404 Client Error",
     r"Can'?t load (?:tokenizer|the tokenizer|config|the configuration|the model|feature extractor"
     r"|weights) (?:for|of) '",
+    r"was not found in (?:the )?(?:model|tokenizers?) (?:model )?name list",
     r"Unable to load vocabulary from file",
 )
 UNLESS = (

@@ -25,4 +25,15 @@ Safe.
 fitune: predicting/engines
 """
 
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+
 SEVERITY = "error"
+PATTERNS = (r"\[ONNXRuntimeError\] : 3 : NO_SUCHFILE|Load model \S+ failed.*File doesn't exist",)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """ONNX Runtime finds no file, seen in a log."""
+    yield from matches(log, PATTERNS, confidence=0.97)

@@ -38,7 +38,7 @@ PATTERNS = (
     r"Converting from SentencePiece and Tiktoken failed|`?(?:tiktoken|sentencepiece|blobfile)`? (?:is|are"
     r"|library is|and .* are) required|You need to have sentencepiece",
     r"Couldn'?t instantiate the backend tokenizer",
-    r"requires the (?:SentencePiece|protobuf|tiktoken|sacremoses) library",
+    r"requires the (?:SentencePiece|protobuf|tiktoken|sacremoses) library|Tokenizer\w* requires the \S+ library",
     r"Tokenizer class \w+ does not exist or is not currently imported",
 )
 

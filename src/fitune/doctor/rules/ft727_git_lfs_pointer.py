@@ -35,7 +35,7 @@ SAFETY = "safe"
 COMMAND = "git lfs install && git lfs pull"
 PATTERNS = (
     r"invalid load key, 'v'",
-    r"without having git-lfs installed",
+    r"without having git-lfs installed|git-lfs: (?:command )?not found|'lfs' is not a git command",
     r"version https://git-lfs\.github\.com/spec",
 )
 

@@ -46,7 +46,7 @@ def read(log: Log) -> Iterator[Symptom]:
         (
             r"Target is multi(?:class|label)(?:-\w+)? but average='binary'",
             r"multiclass-multioutput is not supported",
-            r"pos_label=\S+ is not a valid label",
+            r"pos_label=\S+ is not a valid label|y_true takes value in .* and pos_label is not specified",
         ),
         confidence=0.98,
     )

@@ -32,6 +32,7 @@ from collections.abc import Iterator
 from fitune.doctor.log import Log, symptom
 from fitune.doctor.script import Call, Script, name_of
 from fitune.doctor.symptom import Edit, Symptom
+from fitune.messages import _
 
 SEVERITY = "warning"
 SAFETY = "safe"
@@ -46,6 +47,9 @@ FAILED = (
 
 def read(log: Log) -> Iterator[Symptom]:
     """The argument in a log beside a collator that failed on a column."""
+    if longer := log.find(r"Column \d+ named \S+ expected length \d+ but got length \d+"):
+        title = _("map makes more or fewer rows, and the old columns stay beside them")
+        yield symptom(longer, confidence=0.96, severity="error", title=title)
     kept, failed = log.find(r"remove_unused_columns['\"]?\s*[=:]\s*False"), log.find(*FAILED)
     if kept and failed:
         yield symptom([*failed, *kept], confidence=0.97, severity="error")

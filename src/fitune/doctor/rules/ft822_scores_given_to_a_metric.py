@@ -42,6 +42,7 @@ PATTERNS = (
     r"multi_class must be in \('ovo', 'ovr'\)|y_score.*must be|Target scores need to be probabilities",
     r"Predictions and/or references don't match the expected format|'tuple' object has no attribute '(?:argmax"
     r"|shape|predictions|ndim|cpu)'",
+    r"Mix of label input types|Mix type of y not allowed",
     r"y_true and y_pred have different number of output|The requested array has an inhomogeneous shape"
     r"|axis 2 is out of bounds for array",
     r"Classification metrics can't handle a mix of|(?:continuous|unknown"
