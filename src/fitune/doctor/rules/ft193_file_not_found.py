@@ -42,6 +42,7 @@ PATTERNS = (
     r"FileNotFoundError: Unable to find|FileNotFoundError: Couldn't find"
     r"|No such file or directory: '[^']+\.(?:txt|jsonl?|csv|tsv|xlsx?|parquet|py|toml)'",
     r"unicode error\) 'unicodeescape' codec can't decode bytes",
+    r"RuntimeError: File \S+ cannot be opened",
     r"Parent directory \S+ does not exist",
     r"can't open file '[^']+': \[Errno 2\]",
 )

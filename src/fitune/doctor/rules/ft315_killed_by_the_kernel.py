@@ -52,6 +52,7 @@ LIKELY = (
     r"^\s*\[\d+\]\s+(?:[-+]\s+)?\d+ killed\s",
     r"^\s*(?:\S+: 行 ?\d+: +)?\d* *已(?:被)?杀死",
     r"(?:it/s|s/it|\?it/s|examples/s|B/s)[^\]]*\]\s*Killed\s*$|died with <Signals\.SIGKILL",
+    r"[Kk]ernel crashed while executing code",
     r"session crashed after using all available RAM|tried to allocate more memory than is available"
     r"|用完所有可用 ?RAM|内存不足.{0,6}被(?:杀|终止|kill)",
     r"kernel(?: for \S+)? appears to have died|Kernel died|DeadKernelError|内核似乎挂掉了",

@@ -44,6 +44,7 @@ PATTERNS = (
     r"forward compatibility was attempted on non supported HW|Error 80[34]:",
     r"NVIDIA driver on your system is too old(?: \(found version (\d+)\))?",
     r"CUDA driver version is insufficient for CUDA runtime version",
+    r"unsatisfied condition: (?:cuda>=|driver>=)[^\n]*(?:update your driver)?",
     r"provided PTX was compiled with an unsupported toolchain",
     r"cudaErrorInsufficientDriver|system has unsupported display driver / cuda driver combination",
 )

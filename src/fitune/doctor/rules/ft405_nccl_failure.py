@@ -37,7 +37,7 @@ from fitune.values import Fix
 SEVERITY = "error"
 
 PATTERNS = (
-    r"failed to pass monitoredBarrier",
+    r"failed to pass monitoredBarrier|peer access is not supported between these two devices",
     r"Timed out after \d+ seconds waiting for clients|client socket has failed to connect|DistStoreError",
     r"connectFullMesh failed|HeartbeatMonitor|heartbeat monitor timed out|store->get\(|RendezvousClosedError"
     r"|Socket Timeout$",

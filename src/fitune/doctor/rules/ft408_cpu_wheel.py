@@ -38,7 +38,10 @@ from fitune.values import Fix
 SEVERITY = "error"
 PERSISTS = True
 TOPIC = "torch"
-PATTERNS = (r"Torch not compiled with CUDA enabled",)
+PATTERNS = (
+    r"Torch not compiled with CUDA enabled",
+    r"module 'torch\._C' has no attribute '_cuda_|torch\.cuda\.\w+Tensor is not available",
+)
 WITHOUT_CUDA = (
     r"\b(?:torch|pytorch)(?![a-z])(?: version)?['\"]?[ :=,\w]{0,24}?\d+\.\d+(?:\.\d+)?\+cpu\b|^\d+\.\d+\.\d+\+cpu\b",
     r"^pytorch\s+\d\S*\s+\S*_cpu_\d",

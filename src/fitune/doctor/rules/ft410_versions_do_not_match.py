@@ -58,6 +58,7 @@ PATTERNS = (
     r"unexpected keyword argument '(?:keep_torch_compile|dispatch_batches|split_batches|even_batches"
     r"|use_seedable_sampler|num_items_in_batch)'",
     r"Found an incompatible version of \w+|module 'distutils' has no attribute 'version'",
+    r"'\w*Tokenizer\w*' object is not callable",
     r"unscale_\(\) has already been called on this optimizer"
     r"|'\w*(?:AdamW|Optimizer)' object has no attribute '(?:train|eval)'",
     r"Failed to import transformers\.\S+ because of the following error",

@@ -45,6 +45,7 @@ PATTERNS = (
     r"|MaxRetryError)",
     r"No matching distribution found for (?!torch|transformers|tokenizers)|has no wheels with a matching platform tag",
     r"Failed building wheel for|Could not build wheels for|can't find Rust compiler|metadata-generation-failed",
+    r"ResolvePackageNotFound|these package versions have conflicting dependencies",
     r"PackagesNotFoundError|UnsatisfiableError|LibMambaUnsatisfiableError|ResolutionImpossible",
     r"externally-managed-environment|Microsoft Visual C\+\+ 14\.0 or greater is required",
     r"THESE PACKAGES DO NOT MATCH THE HASHES",

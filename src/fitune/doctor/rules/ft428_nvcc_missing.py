@@ -40,6 +40,7 @@ SAFETY = "safe"
 PATTERNS = (
     r"CUDA_HOME (?:environment variable is not set|does not exist)|MissingCUDAException",
     r"detected CUDA version \S+ mismatches the version that was used to compile|CUDAMismatchException",
+    r"FlashAttention is only supported on CUDA \d",
     r"nvcc: (?:command )?not found|'nvcc' is not recognized|nvcc was not found",
 )
 

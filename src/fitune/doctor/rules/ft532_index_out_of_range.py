@@ -36,7 +36,7 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 PATTERNS = (
     r"Tried to access index \d+ out of table|index out of range: ",
-    r"index out of range in self",
+    r"index out of range in self|index out of bounds: 0 <= |index \d+ is out of bounds for dimension \d+ with size",
     r"srcIndex < srcSelectDimSize|vectorized_gather_kernel|ind >= ?0 && ind < ind_dim_size"
     r"|`?idx_dim >= 0 && idx_dim < index_size|-sizes\[i\] <= index && index < sizes\[i\]",
 )

@@ -46,6 +46,7 @@ PATTERNS = (
     r"Using a target size .* that is different to the input size|size mismatch, (?:m1|got input)"
     r"|input\.size\(-1\) must be equal to input_size",
     r"Expected input batch_size \(\d+\) to match target batch_size \(\d+\)",
+    r"returned an invalid gradient at index \d+ - got|Expected more than 1 value per channel when training",
     r"Shapes? \(.*\) and \(.*\) are incompatible",
     r"mat1 and mat2 shapes cannot be multiplied",
     r"Target size \(.*\) must be (?:the )?same as input size",

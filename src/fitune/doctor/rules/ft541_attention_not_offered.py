@@ -37,6 +37,7 @@ PATTERNS = (
     r"FlashAttention2? ?(?:2 )?has been toggled on, but it cannot be used",
     r"FlashAttention only supports Ampere GPUs or newer|Flash ?Attention 2(?:\.0)? only supports? (?:dtype|torch)",
     r"does not support (?:Flash Attention 2(?:\.0)?|an attention implementation through) ?",
+    r"FlashAttention only supports? (?:fp16|head dim)",
     r"package flash_attn seems to be not installed",
 )
 

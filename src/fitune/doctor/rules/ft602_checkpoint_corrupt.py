@@ -41,8 +41,9 @@ PATTERNS = (
     r"is not a valid JSON file",
     r"PytorchStreamReader failed",
     r"unexpected EOF, expected \d+ more bytes|the file might be corrupted",
-    r"Error while deserializing header|(?:Safetensor|SafetensorRust)Error|HeaderTooLarge|InvalidHeader"
-    r"|MetadataIncompleteBuffer",
+    r"storage has wrong byte size: expected",
+    r"Error while deserializing header|(?:Safetensor|SafetensorRust)Error(?!: Error while serializing)"
+    r"|HeaderTooLarge|InvalidHeader|MetadataIncompleteBuffer",
     r"EOFError: Ran out of input|Consistency check failed: file should be of size",
     r"invalid load key, '(?!v')",
     r"not a ZIP archive|BadZipFile",

@@ -32,6 +32,7 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 PATTERNS = (
+    r"\[Errno 37\] No locks available|\[Errno 16\] Device or resource busy: '\S*\.nfs",
     r"Stale (?:NFS )?file handle|\[Errno 116\]|Transport endpoint is not connected",
     r"\[Errno 5\]|OSError: .*Input/output error|blk_update_request: I/O error|failed with Input/output error",
 )

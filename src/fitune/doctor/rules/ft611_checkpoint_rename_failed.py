@@ -37,7 +37,7 @@ SAFETY = "safe"
 COMMAND = 'pip install -U "transformers>=4.57,<6"'
 PATTERNS = (
     r"tmp-checkpoint-\d+.*(?:->|No such file|Errno|WinError)|(?:Errno|WinError).*tmp-checkpoint-\d+",
-    r"\[WinError 183\]",
+    r"\[WinError (?:183|145)\]|Error while serializing: .*os error 1224",
 )
 
 

@@ -34,7 +34,7 @@ SEVERITY = "error"
 SAFETY = "safe"
 COMMAND = "git lfs install && git lfs pull"
 PATTERNS = (
-    r"invalid load key, 'v'",
+    r"invalid load key, 'v'|Unsupported operand 118",
     r"without having git-lfs installed|git-lfs: (?:command )?not found|'lfs' is not a git command",
     r"version https://git-lfs\.github\.com/spec",
 )

@@ -44,6 +44,7 @@ GONE = (
     r" '(?:batch_encode_plus|encode_plus|max_len\w*|prepare_for_model|build_inputs_with_special_tokens"
     r"|pad_to_max\w*)'",
     r"'(?:\w*TrainingArguments|(?:Seq2Seq|Adapter)?Trainer|Accelerator|AcceleratorState)' object has no attribute",
+    r"Can't get attribute '\w+' on <module '(?:transformers|pytorch_\w+|torch)",
     r"'(?:DataFrame|Series)' object has no attribute '(?:append|ix|as_matrix|iteritems|get_value)'",
     r"cannot import name '(?:BertAdam|WarmupLinearSchedule|warmup_linear|PYTORCH_PRETRAINED_BERT_CACHE)'",
     r"cannot import name '\w+' from 'transformers\.(?:modeling_bert|tokenization_bert|configuration_bert)'"
