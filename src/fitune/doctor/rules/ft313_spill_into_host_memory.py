@@ -41,7 +41,9 @@ WINDOWS = r"[A-Z]:\\|/mnt/[a-z]/|WSL|microsoft-standard|Windows"
 
 def read(log: Log) -> Iterator[Symptom]:
     """Steps that became eight times slower, on Windows or WSL2, or shared GPU memory named in the log."""
-    shared = log.find(r"shared GPU memory|共享 ?GPU ?内存|sysmem fallback")
+    shared = log.find(
+        r"shared GPU memory|共享 ?(?:GPU ?)?(?:内存|显存)|sysmem fallback|\bshared\W{1,3}[1-9][\d.]* ?Gi?B"
+    )
     rates: list[tuple[float, Hit]] = []
     for hit in log.find(r"(\d+(?:\.\d+)?)\s*(s/it|it/s)"):
         value = float(hit.match[1])

@@ -39,6 +39,10 @@ SEVERITY = "error"
 def read(log: Log) -> Iterator[Symptom]:
     """Out of memory in a notebook, while the model is moved or for the second time."""
     oom = find_oom(log)
+    kernels = log.find(r"\|\s*\d+\s.*ipykernel_launcher.*MiB")
+    if oom is not None and len(kernels) > 1:
+        yield symptom(kernels[:2] + oom.hits[:1], confidence=0.95)
+        return
     cells = log.find(r"Cell In\s*\[\d+\]|<ipython-input-|ipykernel_\d+|/tmp/ipykernel")
     if oom is None or not cells or oom.names_others:
         return

@@ -25,4 +25,15 @@ Safe: nothing was learned from it.
 fitune: hf/trainer
 """
 
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+
 SEVERITY = "error"
+PATTERNS = (r"all (?:the )?labels (?:in \w+ \w+ )?(?:are|were) (?:ignored|-100|masked)|no (?:valid|active) labels in",)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """A script that noticed it itself."""
+    yield from matches(log, PATTERNS, confidence=0.97)

@@ -48,9 +48,11 @@ def watch(history: History) -> Iterator[Symptom]:
             evidence = (history.losses[-1].evidence, scores[0].evidence)
             yield Symptom(evidence=evidence, confidence=0.6, line=scores[0].line)
         return
-    if len(scores) < 2 or len(course) < 4 or history.stopped in UNFINISHED:
-        return
     values = history.scores
+    # Three epochs are what posts do: three evaluations that climb steeply say it, too.
+    steep = len(values) >= 3 and len(course) == 3 and values[-1] - values[-2] > 0.05
+    if len(scores) < 2 or (len(course) < 4 and not steep) or history.stopped in UNFINISHED:
+        return
     if (
         len(values) == len(scores)
         and values[-1] == max(values)
