@@ -97,10 +97,8 @@ def predict_texts(
         texts = [line.rstrip("\n") for line in sys.stdin if line.strip()]
     else:
         _refuse_file_names(run, texts)
-    from fitune.predicting import Predictor
-
     keep_memory()
-    _put(Predictor(run, engine=engine)(texts), None, None, as_json)
+    _put(_predictor(run, engine)(texts), None, None, as_json)
 
 
 def _left_empty(details: dict[str, Any]) -> list[str]:
@@ -128,9 +126,17 @@ def _of_file(run: str, rows: Iterable[Any], engine: str | None, workers: int | N
 
         yield from predict_with_workers(run, rows, workers=workers, engine=engine)
     else:
+        yield from _predictor(run, engine).stream(rows)
+
+
+def _predictor(run: str, engine: str | None) -> Any:
+    """Loaded without what transformers would take along: 4 CPU-seconds instead of 6.7 to the first prediction."""
+    from fitune.hf import light_imports
+
+    with light_imports():
         from fitune.predicting import Predictor
 
-        yield from Predictor(run, engine=engine).stream(rows)
+        return Predictor(run, engine=engine)
 
 
 def _put(predictions: Iterable[Any], out: str | None, format: Any, as_json: bool) -> None:

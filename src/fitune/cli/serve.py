@@ -35,13 +35,16 @@ def add(app: typer.Typer) -> None:
         timeout: Annotated[float, typer.Option("--timeout", min=0.1, help=_("Seconds to answer within."))] = 60.0,
     ) -> None:
         from fitune.cli.render import say
-        from fitune.hf import keep_memory
-        from fitune.predicting import Limits, Predictor, choose_token, is_loopback
+        from fitune.hf import keep_memory, light_imports
+        from fitune.predicting import Limits, choose_token, is_loopback
         from fitune.predicting import serve as run_server
 
         token, made_here = choose_token(host, token_file)
         keep_memory()
-        predictor = Predictor(run, engine=engine)
+        with light_imports():
+            from fitune.predicting import Predictor
+
+            predictor = Predictor(run, engine=engine)
         predictor("预热")  # the first pass is slow: not for the first user
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         page, docs = f"{address}/", f"{address}/docs"

@@ -21,7 +21,7 @@ OF_SEVERAL = ("LOCAL_RANK", "RANK", "WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_S
 
 @contextmanager
 def light_imports() -> Generator[None, None, None]:
-    """For a process that is all our own, such as ``fitune train``: import torch and transformers a fifth faster.
+    """For a process that is all our own, such as ``fitune train``: import torch and transformers sooner.
 
     The garbage collector rests meanwhile, and never looks at what was imported; ``EXTRAS`` are not found; torch says
     that it was built without ``torch.distributed``, unless this process is one of several. Afterwards everything is

@@ -47,10 +47,12 @@ def _hear(orders: BinaryIO, queue: SimpleQueue[bytes]) -> None:
 
 def _ready(settings: dict[str, Any]) -> Any:
     set_language(settings.pop("language"))
-    from fitune.hf import keep_memory
-    from fitune.predicting.predictor import Predictor, refuse_workers_on_cuda
+    from fitune.hf import keep_memory, light_imports
 
     keep_memory()
-    predictor = Predictor(**settings)
+    with light_imports():
+        from fitune.predicting.predictor import Predictor, refuse_workers_on_cuda
+
+        predictor = Predictor(**settings)
     refuse_workers_on_cuda(settings["device"], predictor.engine)
     return predictor
