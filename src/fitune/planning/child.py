@@ -163,4 +163,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Read a request from standard input, write the answer as the last line of standard output."""
-    print(json.dumps(answer(json.load(sys.stdin))))
+    from fitune.hf import light_imports
+
+    with light_imports():
+        print(json.dumps(answer(json.load(sys.stdin))))
