@@ -40,7 +40,9 @@ SEVERITY = "error"
 TOPIC = "torch"
 PATTERNS = (
     r"DLL load failed|\[WinError (?:126|127|193|1114)\]",
-    r"^(?!.*(?:libcudnn|Could not load library)).*undefined symbol: \S+",
+    # Another package's library is of another torch: FT410.
+    r"^(?!.*(?:libcudnn|Could not load library|flash_?attn|xformers|torch(?:vision|audio|text|_scatter|_sparse)/|apex"
+    r"|deepspeed|bitsandbytes|causal_conv1d|auto_gptq)).*undefined symbol: \S+",
     r"(?:lib(?:cudart|cublas|cusparse|nccl|torch\w*|c10\w*|nvJitLink|cufft|curand|cusolver"
     r"|cupti)\S*): cannot open shared object file",
     r"cannot allocate memory in static TLS block",

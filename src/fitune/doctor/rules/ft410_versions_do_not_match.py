@@ -59,6 +59,8 @@ PATTERNS = (
     r"|use_seedable_sampler|num_items_in_batch)'",
     r"Found an incompatible version of \w+|module 'distutils' has no attribute 'version'",
     r"'\w*Tokenizer\w*' object is not callable",
+    r"(?:flash_?attn|xformers|torch(?:vision|audio|text|_scatter|_sparse)|apex|deepspeed|bitsandbytes|causal_conv1d"
+    r"|auto_gptq)\S*\.so: undefined symbol",
     r"unscale_\(\) has already been called on this optimizer"
     r"|'\w*(?:AdamW|Optimizer)' object has no attribute '(?:train|eval)'",
     r"Failed to import transformers\.\S+ because of the following error",

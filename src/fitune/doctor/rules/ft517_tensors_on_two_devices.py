@@ -35,6 +35,7 @@ SEVERITY = "error"
 PATTERNS = (
     r"indices should be either on cpu or on the same device",
     r"on the expected device meta|Cannot copy out of meta tensor",
+    r"arguments are located on different GPUs",
     r"cannot pin 'torch\.cuda",
     r"Placeholder storage has not been allocated on MPS device|must be on the (?:current|same) device",
     r"module must have its parameters and buffers on device|Expected object of device type"
