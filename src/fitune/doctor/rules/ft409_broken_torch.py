@@ -39,7 +39,7 @@ from fitune.values import Fix
 SEVERITY = "error"
 TOPIC = "torch"
 PATTERNS = (
-    r"DLL load failed|\[WinError (?:126|127|193|1114)\]",
+    r"DLL load failed|\[WinError (?:126|127|182|193|1114)\]",
     # Another package's library is of another torch: FT410.
     r"^(?!.*(?:libcudnn|Could not load library|flash_?attn|xformers|torch(?:vision|audio|text|_scatter|_sparse)/|apex"
     r"|deepspeed|bitsandbytes|causal_conv1d|auto_gptq)).*undefined symbol: \S+",

@@ -40,6 +40,10 @@ SAFETY = "unsafe"
 def watch(history: History) -> Iterator[Symptom]:
     """Flat for the last 60 % of the readings, with a high loss and a low score."""
     course = history.smoothed_losses()
+    if _same_at_every_epoch(history):
+        evidence = (history.losses[0].evidence, history.losses[-1].evidence)
+        yield Symptom(evidence=evidence, confidence=0.75, line=history.losses[-1].line)
+        return
     if len(course) < 8 or len(history.losses) < 12:
         return
     tail = course[len(course) * 2 // 5 :]
@@ -52,3 +56,12 @@ def watch(history: History) -> Iterator[Symptom]:
             confidence=0.75,
             line=history.losses[-1].line,
         )
+
+
+def _same_at_every_epoch(history: History) -> bool:
+    """One loss an epoch, four epochs or more: neither it nor the score moves, and the score is low."""
+    losses, scores = [reading.value for reading in history.losses if reading.finite], history.scores
+    if len(scores) < 4 or not 4 <= len(losses) <= len(scores) + 1:
+        return False
+    flat = max(losses[1:]) - min(losses[1:]) < 0.03 * max(losses[1:]) and losses[-1] > 0.4
+    return flat and max(scores[1:]) - min(scores[1:]) < 0.005 and max(scores) < 0.6

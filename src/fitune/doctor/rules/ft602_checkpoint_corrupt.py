@@ -34,7 +34,7 @@ from fitune.doctor.log import Log, symptom
 from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
-FOLLOWS = {"FT601", "FT624", "FT825"}
+FOLLOWS = {"FT601", "FT624", "FT727", "FT825"}
 PATTERNS = (
     r"Invalid magic number; corrupt file",
     r"pickle data was truncated|metadata\.get\(.format.\)|'NoneType' object has no attribute 'get'.*metadata",

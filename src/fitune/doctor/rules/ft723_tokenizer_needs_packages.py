@@ -37,6 +37,7 @@ COMMAND = "pip install sentencepiece protobuf"
 PATTERNS = (
     r"Converting from SentencePiece and Tiktoken failed|`?(?:tiktoken|sentencepiece|blobfile)`? (?:is|are"
     r"|library is|and .* are) required|You need to have sentencepiece",
+    r"[Tt]okenizer cannot be instantiated\. Please make sure you have `?\w+`? installed",
     r"Couldn'?t instantiate the backend tokenizer",
     r"requires the (?:SentencePiece|protobuf|tiktoken|sacremoses) library|Tokenizer\w* requires the \S+ library",
     r"Tokenizer class \w+ does not exist or is not currently imported",
