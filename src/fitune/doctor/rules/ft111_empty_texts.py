@@ -38,7 +38,8 @@ SEVERITY = "warning"
 def read(log: Log) -> Iterator[Symptom]:
     """A tokenizer that was given nothing, or a number, where it wants text."""
     hits = log.find(
-        r"text input must (?:be )?of type `?str`?", r"TextEncodeInput must be Union\[|TextInputSequence must be str"
+        r"text input must (?:be )?of type `?str`?",
+        r"Length of all samples has to be greater than 0|TextEncodeInput must be Union\[|TextInputSequence must be str",
     )
     if hits:
         title = _("A text is empty or not text (None, nan or a number)")

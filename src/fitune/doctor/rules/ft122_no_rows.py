@@ -35,7 +35,10 @@ from fitune.doctor.symptom import Symptom
 
 SEVERITY = "error"
 SAFETY = "safe"
-PATTERNS = (r"got num_samples=0|With n_samples=0,|Found array with 0 sample|training requires a train_dataset",)
+PATTERNS = (
+    r"requires at least one training batch|stack expects a non-empty TensorList",
+    r"got num_samples=0|With n_samples=0,|Found array with 0 sample|training requires a train_dataset",
+)
 
 
 def read(log: Log) -> Iterator[Symptom]:

@@ -51,7 +51,8 @@ PATTERNS = (
     r"|sentence_transformers)",
     r"is required for a normal functioning of this module, but found",
     r"cannot import name '(?!AdamW|load_metric)\w+' from '(?:transformers|huggingface_hub|tokenizers"
-    r"|accelerate|datasets|numpy|torch|peft|safetensors|pydantic)",
+    r"|accelerate|datasets|numpy|torch|peft|safetensors|pydantic|pytorch_lightning|lightning|torchmetrics|flair"
+    r"|simpletransformers)",
     r"compiled using NumPy 1\.x cannot be run in|numpy\.dtype size changed|_ARRAY_API not found"
     r"|numpy\.core\.multiarray failed to import",
     r"operator torchvision::nms does not exist",
@@ -64,7 +65,8 @@ PATTERNS = (
     r"unscale_\(\) has already been called on this optimizer"
     r"|'\w*(?:AdamW|Optimizer)' object has no attribute '(?:train|eval)'",
     r"Failed to import transformers\.\S+ because of the following error",
-    r"Descriptors can(?:no|')t be created directly",
+    r"Descriptors can(?:no|')t(?: not)? be created directly|Couldn't build proto file into descriptor pool"
+    r"|has no attribute '_in_target_context_manager'",
     r"data did not match any variant of untagged enum (?:ModelWrapper|PyPreTokenizer|PyDecoder)",
     r"module '(?:torch|numpy(?=\S*' has no attribute '(?:float|int|bool|object|str|long|complex|unicode|Inf|NaN"
     r"|product|in1d))|pyarrow|datasets|tokenizers|transformers"

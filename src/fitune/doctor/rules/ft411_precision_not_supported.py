@@ -34,7 +34,7 @@ SEVERITY = "error"
 SAFETY = "safe"
 SETTINGS = {"precision": "fp16"}
 PATTERNS = (
-    r"--tf32 requires Ampere",
+    r"--tf32 requires Ampere|FP16 is enabled but the device does not support",
     r"Your setup doesn'?t support bf16/gpu",
     r"(?:bf16|bfloat16) (?:is )?(?:not supported|mixed precision requires)|does not support bf(?:loat)?16"
     r"|Bfloat16 is only supported on GPUs",

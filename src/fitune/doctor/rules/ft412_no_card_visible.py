@@ -46,6 +46,7 @@ PATTERNS = (
     r"No (?:HIP|ROCm|XPU|NPU|MPS|Intel)\w* (?:GPUs?|devices?|cards?) (?:are|is) (?:available|detected|found)"
     r"|no ROCm-capable device|lib(?:hccl|ascendcl)\.so",
     r"CUDA driver initialization failed, you might not have a CUDA gpu",
+    r"No supported gpu backend found|'use_cuda' set to True when cuda is unavailable",
     r"Error 802: system not yet initialized",
     r"Found no NVIDIA driver on your system",
     r"No CUDA GPUs are available",

@@ -41,7 +41,7 @@ TOPIC = "cards"
 SAFETY = "safe"
 COMMAND = "export CUDA_VISIBLE_DEVICES=0"
 PATTERNS = (
-    r"invalid device ordinal|Invalid device argument",
+    r"You requested gpu: \[|invalid device ordinal|Invalid device argument",
     r"CUDA unknown error - this may be due to an incorrectly set up environment",
 )
 

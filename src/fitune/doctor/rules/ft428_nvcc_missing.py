@@ -41,6 +41,7 @@ PATTERNS = (
     r"CUDA_HOME (?:environment variable is not set|does not exist)|MissingCUDAException",
     r"detected CUDA version \S+ mismatches the version that was used to compile|CUDAMismatchException",
     r"FlashAttention is only supported on CUDA \d",
+    r"Error building extension '\w+'",
     r"nvcc: (?:command )?not found|'nvcc' is not recognized|nvcc was not found",
 )
 

@@ -40,7 +40,8 @@ PATTERNS = (
     r"not (?:currently )?(?:implemented|supported) for the (?:MPS|XPU|HPU|DML|NPU|PrivateUse1) (?:device|backend)",
     r"MPS framework doesn'?t support|MPS: Unsupported|BFloat16 is not supported on MPS|not supported on MPS",
     r"Could not run '(?:aten|torchvision|quantized)::\S+' with arguments from the '(?!CUDA|CPU)\w+' backend",
-    r"EZ\d{4}: .*(?:not support|unsupported)|opType \S+ is not supported|Cannot find bin of op type",
+    r"EZ\d{4}: .*(?:not support|unsupported)|opType \S+ is not supported"
+    r"|Op \w+ does not has any binary|call aclnn\w+ failed|Cannot find bin of op type",
 )
 
 

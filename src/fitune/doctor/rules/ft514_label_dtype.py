@@ -36,6 +36,7 @@ PATTERNS = (
     r"expected (?:object of )?scalar type (?:Long|Float|Int) but (?:found|got)",
     r"Expected object of type torch\.\S*(?:Long|Float|Int)Tensor but found type",
     r"could not convert string to (?:float|Float)|can't convert np\.ndarray of type numpy\.(?:object_|str_)",
+    r"\"\w+\" not implemented for '(?:Long|Int|Short|Byte|Bool)'|expected input to have type \w+ but got",
     r"Found dtype \w+ but expected \w+",
     r"expected (?:Long|Float|Int) \(got \w+\)",
     r"Expected tensor for argument #\d+ '\w+' to have (?:one of the following )?scalar types?:? .*; but got",

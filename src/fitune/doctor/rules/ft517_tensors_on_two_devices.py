@@ -35,6 +35,7 @@ SEVERITY = "error"
 PATTERNS = (
     r"indices should be either on cpu or on the same device",
     r"on the expected device meta|Cannot copy out of meta tensor",
+    r"'lengths' argument should be a 1D CPU",
     r"arguments are located on different GPUs",
     r"cannot pin 'torch\.cuda",
     r"Placeholder storage has not been allocated on MPS device|must be on the (?:current|same) device",

@@ -47,6 +47,8 @@ PATTERNS = (
     r"|input\.size\(-1\) must be equal to input_size",
     r"Expected input batch_size \(\d+\) to match target batch_size \(\d+\)",
     r"returned an invalid gradient at index \d+ - got|Expected more than 1 value per channel when training",
+    r"must have the same number of dimensions as|the number of sizes provided .* must be greater or equal",
+    r"expected \dD (?:or \dD )?input \(got|size of tags and mask must match",
     r"Shapes? \(.*\) and \(.*\) are incompatible",
     r"mat1 and mat2 shapes cannot be multiplied",
     r"Target size \(.*\) must be (?:the )?same as input size",

@@ -41,6 +41,7 @@ PATTERNS = (
     r"is not a valid JSON file",
     r"PytorchStreamReader failed",
     r"unexpected EOF, expected \d+ more bytes|the file might be corrupted",
+    r"could not parse ModelProto|sentencepiece_processor\.cc|DecodeError: Error parsing message",
     r"storage has wrong byte size: expected",
     r"Error while deserializing header|(?:Safetensor|SafetensorRust)Error(?!: Error while serializing)"
     r"|HeaderTooLarge|InvalidHeader|MetadataIncompleteBuffer",

@@ -46,6 +46,7 @@ SAFETY = "safe"
 COMMAND = "export HF_ENDPOINT=https://hf-mirror.com"
 
 PATTERNS = (
+    r"MissingSchema: Invalid URL '(?:hf|huggingface)",
     r"Data processing error: I/O error: Connection",
     r"unable to resolve host address|Could not resolve host|Failed to connect to (?:huggingface|hf-mirror"
     r"|www\.modelscope|modelscope)|unable to access 'https?://(?:huggingface|hf-mirror)",

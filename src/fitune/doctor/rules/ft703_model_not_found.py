@@ -37,7 +37,7 @@ from fitune.doctor.symptom import Symptom
 SEVERITY = "error"
 FOLLOWS = {"FT702", "FT720", "FT722", "FT729"}
 PATTERNS = (
-    r"Incorrect path_or_model_id",
+    r"Incorrect path_or_model_id|\[E050\] Can't find model",
     r"Can't find 'adapter_config\.json'|Can't find weights for",
     r"Can't find a vocabulary file at path|modelscope\S*\.errors\.NotExistError"
     r"|No such file or directory: '[^']*(?:config\.json|vocab\.txt|model\.safetensors|pytorch_model\.bin)'",

@@ -40,6 +40,7 @@ SEVERITY = "error"
 TOPIC = "network"
 PATTERNS = (
     r"unable to access 'https?://(?:huggingface|hf-mirror|github|www\.modelscope)\S*: .*(?:SSL|TLS|proxy|gnutls)",
+    r"Unable to determine SOCKS version",
     r"Unknown scheme for proxy URL|check_hostname requires server_hostname|ProxySchemeUnknown|InvalidProxyURL"
     r"|InvalidSchema: Missing dependencies",
     r"WRONG_VERSION_NUMBER|using SOCKS proxy, but the 'socksio' package",

@@ -94,6 +94,8 @@ MOVED = (
     + "|".join(sorted({*RENAMED, *SINCE_5, *GONE}))
     + r")\b",
     r"(?:_batch_encode_plus|_encode_plus|_call_fast|__call__|from_pretrained)\(\) got an unexpected keyword argument",
+    r"got an unexpected keyword argument '(?:gpus|tpu_cores|auto_select_gpus|progress_bar_refresh_rate|t_total"
+    r"|correct_bias|trust_remote_code|use_auth_token)'",
     r"compute_loss\(\) got an unexpected keyword argument|(?:training_step|_maybe_log_save_evaluate|log|evaluate"
     r"|create_optimizer)\(\)"
     r" (?:got an unexpected keyword argument|takes \d+ positional arguments? but \d+ were given)",

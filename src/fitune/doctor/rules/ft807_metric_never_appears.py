@@ -45,6 +45,7 @@ def read(log: Log) -> Iterator[Symptom]:
         log,
         (
             r"KeyError: ['\"]eval_\w+['\"]",
+            r"Early stopping conditioned on metric .* which is not available|could not find the monitored key in",
             r"EarlyStoppingCallback requires metric_for_best_model"
             r"|early stopping required metric_for_best_model, but did not find",
             (
