@@ -17,7 +17,7 @@ _CELL = r"^\s*(?:Cell In|Input In|In|<ipython-input-[\w-]+>)\s*\[?\d*\]?.*(?:lin
 _LIBRARY = re.compile(
     r"site-packages|dist-packages|[\\/]lib[\\/]python\d|[\\/]python\d[\d.]*[\\/]|Anaconda\d?[\\/]lib"
     r"|[\\/]lib[\\/]\w+\.py$"
-    r"|<frozen|<string>|<__array_function__",
+    r"|<frozen|<string>|<__array_function__|\.pyx$",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(

@@ -55,6 +55,7 @@ def read(log: Log) -> Iterator[Symptom]:
             r"requires? (?:the )?['\"`]?(PyTorch|accelerate|sentencepiece"
             r"|datasets)\b[^\n]*(?:not found|library but|pip install)"
         ),
+        r"None of (PyTorch), TensorFlow[^\n]* have been found",
         r"python[\d.]*(?:\.exe)?: No module named (\w+)",
         r"Using the `Trainer` with `PyTorch` requires `(accelerate)",
         r"requires (tensorboard|wandb|swanlab|mlflow) to be installed",

@@ -38,6 +38,7 @@ PATTERNS = (
     r"y contains previously unseen labels",
     r"^\s*KeyError: ['\x22](?:[BIESMLU]-[^'\x22]+|[BIO]|[A-Z]{2,5}-[BIESM])['\x22]",
     r"ValueError: ['\x22](?:[BIESMLU]-[^'\x22]+|[BIO])['\x22] is not in (?:list|tuple)",
+    r"in get_idx_for_item",
     r"invalid literal for int\(\) with base 10: ['\x22](?!\d)\D+['\x22]",
 )
 

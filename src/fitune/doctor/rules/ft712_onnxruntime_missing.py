@@ -25,4 +25,15 @@ Safe.
 fitune: predicting/engines
 """
 
+from collections.abc import Iterator
+
+from fitune.doctor.log import Log, matches
+from fitune.doctor.symptom import Symptom
+
 SEVERITY = "error"
+PATTERNS = (r"Asked to use \w+ExecutionProvider|Specified provider '\w+' is not in available provider names",)
+
+
+def read(log: Log) -> Iterator[Symptom]:
+    """The build of ONNX Runtime that is there lacks the provider."""
+    yield from matches(log, PATTERNS, confidence=0.93)

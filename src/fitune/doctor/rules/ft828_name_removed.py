@@ -58,7 +58,10 @@ SAFETY = "safe"
 def read(log: Log) -> Iterator[Symptom]:
     """The ImportError."""
     yield from matches(
-        log, (r"cannot import name '(?:AdamW|load_metric)'", r"has no attribute 'load_metric'"), confidence=0.97
+        log,
+        (r"cannot import name '(?:AdamW|load_metric)'", r"has no attribute 'load_metric'"),
+        confidence=0.97,
+        unless=(r"None of PyTorch, TensorFlow.* have been found",),
     )
     yield from matches(log, (*GONE, UNPACKED), confidence=0.93)
 
