@@ -1,6 +1,7 @@
 """Damaged files give rows or a refusal, and no row goes missing (benchmarks/mutations.py does the same for 10,000)."""
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 
@@ -48,7 +49,46 @@ def test_no_encoding_fits(tmp_path):
         read(path)
     assert refusal.value.where == f"{path}:2"
     assert "5" in refusal.value.found
-    assert "iconv" in refusal.value.next_step
+    assert "UTF-8" in refusal.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\xff\x80\xfe\n", "PNG"),
+        (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\xff\x80\n", "PDF"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\xff\0" * 90, "XLS"),
+        (bytes(range(256)) * 40, "binary data"),
+    ],
+)
+def test_files_that_are_no_text_get_no_advice_for_text(tmp_path, content, kind):
+    path = tmp_path / "a.csv"
+    path.write_bytes(content)
+    with pytest.raises(Refusal) as refusal:
+        read(path)
+    assert kind in refusal.value.found
+    assert refusal.value.code == "FT191"
+    assert "iconv" not in refusal.value.next_step
+
+
+def test_joined_files_of_two_encodings_are_told_and_the_command_mends_them(tmp_path):
+    path = tmp_path / "a.csv"
+    first = "".join(f"这个很好{i},好\n" for i in range(30)).encode()
+    path.write_bytes(b"text,label\n" + first + "".join(f"这个不行{i},坏\n" for i in range(40)).encode("gb18030"))
+    with pytest.raises(Refusal) as refusal:
+        read(path)
+    assert "line 2 is utf-8" in refusal.value.found
+    assert "line 32 is gb18030" in refusal.value.found
+    program = refusal.value.next_step.partition("python -c ")[2].strip('"')
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    assert [e.labels for e in read(tmp_path / "fixed.csv").examples] == [("好",)] * 30 + [("坏",)] * 40
+
+
+def test_a_copy_that_was_broken_off_is_told_as_that(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("text,label\n很好,好\n".encode("utf-16")[:-1])
+    with pytest.raises(Refusal, match="broken off"):
+        read(path)
 
 
 @pytest.mark.parametrize(

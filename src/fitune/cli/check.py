@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from fitune.cli.app import add_verb
-from fitune.messages import _
+from fitune.messages import _, _n
 
 
 def add(app: typer.Typer) -> None:
@@ -41,7 +41,7 @@ def check_files(
 
     if len(files) > 3:
         raise Refusal(
-            _("{count} files", count=len(files)),
+            _("{count} files are too many", count=len(files)),
             where="fitune check",
             next_step=_("Name the training file, then the development file, then the test file."),
         )
@@ -77,13 +77,13 @@ def show_rows(split: str, path: str, rows: Any) -> None:
     format_ = rows.format
     say(
         _(
-            "{split}: {path}: {rows} rows ({format}, {encoding}), {labels} labels",
+            "{split}: {path}: {rows} ({format}, {encoding}), {labels}",
             split=split,
             path=path,
-            rows=len(rows.examples),
+            rows=_n("{count} row", "{count} rows", len(rows.examples)),
             format=format_.name,
             encoding=format_.encoding,
-            labels=len(rows.labels),
+            labels=_n("{count} label", "{count} labels", len(rows.labels)),
         ),
         "bold",
     )
@@ -114,4 +114,5 @@ def write_repaired(rows_by_split: dict[str, Any], paths: dict[str, str], folder:
         repaired, changes = repair(rows)
         target = out / Path(paths[split]).name
         write(target, repaired.examples, rows.format)
-        say(_("Repaired copy: {path} ({count} changes)", path=target, count=len(changes)))
+        changed = _n("{count} change", "{count} changes", len(changes))
+        say(_("Repaired copy: {path} ({changes})", path=target, changes=changed))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -38,7 +39,8 @@ def show_findings(findings: Iterable[Finding]) -> None:
     for finding in findings:
         line = Text(f"{finding.code} ", style=_STYLES[finding.severity])
         line.append(finding.title, style="default")
-        if finding.count > 1:
+        # Most titles say it themselves.
+        if finding.count > 1 and not re.search(rf"(?<!\d){finding.count}(?!\d)", finding.title):
             line.append(f" ({finding.count})", style="default")
         say(line)
         for evidence in finding.evidence[:3]:

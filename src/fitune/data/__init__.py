@@ -1,7 +1,17 @@
 """From files to what a model sees, and back: readers and writers, tag schemes, windows, checks. No torch."""
 
 from fitune.data.alignment import Aligned, align
-from fitune.data.checking import KINDS, Change, Check, SplitStatistics, TokenStatistics, check, leaked, repair
+from fitune.data.checking import (
+    KINDS,
+    Change,
+    Check,
+    SplitStatistics,
+    TokenStatistics,
+    check,
+    leaked,
+    missing_labels,
+    repair,
+)
 from fitune.data.coverage import Coverage, coverage
 from fitune.data.division import split_dev
 from fitune.data.encoder import Encoded, Encoder, FastEncoder
@@ -62,6 +72,7 @@ __all__ = [
     "leaked",
     "lowercase_map",
     "merge",
+    "missing_labels",
     "probe",
     "project",
     "quote_map",

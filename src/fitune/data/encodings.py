@@ -37,6 +37,27 @@ _DAMAGED_SHARE = 0.5
 """A file is UTF-8 with broken lines when at least this share of its non-ASCII lines is valid UTF-8."""
 
 
+# First bytes of files that are often named by mistake. Archives that hold one file are told apart before (reading).
+_BINARY = (
+    (b"\x89PNG", "PNG"),
+    (b"\xff\xd8\xff", "JPEG"),
+    (b"GIF8", "GIF"),
+    (b"RIFF", "RIFF"),
+    (b"%PDF", "PDF"),
+    (b"PK\x03\x04", "ZIP or DOCX"),
+    (b"\xd0\xcf\x11\xe0", "XLS or DOC"),
+    (b"PAR1", "Parquet"),
+    (b"ARROW1", "Arrow"),
+    (b"SQLite format 3", "SQLite"),
+    (b"\x89HDF", "HDF5"),
+    (b"\x93NUMPY", "NumPy"),
+    (b"\x7fELF", "ELF"),
+)
+_TEXT_BYTES = bytes((*b"\t\n\v\f\r\x1a\x1b", *range(0x20, 0x7F), *range(0x80, 0x100)))
+_CONTROLS = 0.01
+"""A file that no encoding fits is binary from this share of control bytes on; random bytes have 0.1."""
+
+
 @dataclass(frozen=True)
 class Encoding:
     """A recognised encoding."""
@@ -54,6 +75,9 @@ def recognize_encoding(path: Path, expected: str | None = None) -> Encoding:
     """
     with path.open("rb") as file:
         head = file.read(_SAMPLE_BYTES)
+    if (kind := _kind_of(head)) and _control_share(head):
+        # Before any guess: two bytes at a time, much of an old Excel file could be UTF-16.
+        raise _binary(path, kind)
     if (
         expected is not None
         and (b"\0" in head or _first_bad_byte(path, "utf-8") is not None)
@@ -223,18 +247,106 @@ def _newline(sample: str) -> str:
 
 
 def _undecodable(path: Path, name: str, bad: int) -> Refusal:
+    """What the file is instead of text in one encoding, and what to do about that."""
     with path.open("rb") as file:
-        before = file.read(bad)
+        head = file.read(_SAMPLE_BYTES)
+        file.seek(bad)
         value = file.read(1)
-    line = before.count(b"\n") + 1
+    line = _line_of(path, bad)
+    kind = _kind_of(head)
+    if kind or (name not in ("utf-16", "utf-32") and _control_share(head) >= _CONTROLS):
+        return _binary(path, kind or _("binary data"))
+    if refusal := _mixed(path):
+        return refusal
+    if path.stat().st_size - bad < 4 and name.startswith("utf"):
+        return Refusal(
+            _("it ends within a character of {encoding}: the copy was broken off", encoding=name),
+            where=f"{path}:{line}",
+            next_step=_("Copy or download the file again."),
+            code="FT191",
+        )
     return Refusal(
         _(
             "byte {position} (0x{value}) is not valid {encoding}, and no other encoding fits the file either",
             position=bad,
-            value=value.hex().upper() or _("end of file"),
+            value=value.hex().upper(),
             encoding=name,
         ),
         where=f"{path}:{line}",
-        next_step=_("Save the file as UTF-8, for example: iconv -f GB18030 -t UTF-8 {path} > fixed.txt", path=path),
+        next_step=_("Open it in the program that wrote it, and save it as UTF-8 (Windows: as CSV UTF-8)."),
         code="FT191",
     )
+
+
+def _line_of(path: Path, position: int) -> int:
+    """The line that a byte stands in; reads in blocks."""
+    line, left = 1, position
+    with path.open("rb") as file:
+        while left > 0 and (block := file.read(min(left, _BLOCK_BYTES))):
+            line += block.count(b"\n")
+            left -= len(block)
+    return line
+
+
+def _kind_of(head: bytes) -> str:
+    return next((kind for signature, kind in _BINARY if head.startswith(signature)), "")
+
+
+def _binary(path: Path, kind: str) -> Refusal:
+    """The refusal of a file that is no text at all."""
+    step = _("Name the file with the texts, as CSV, JSON or plain text; what is this one? file {path}", path=path)
+    if " or " in kind:
+        # An .xlsx is read; an .xls, a .docx or an archive of files is not.
+        step = _("Unpack it, or open it in the program that wrote it and save it as CSV in UTF-8.")
+    found = _("this is no text file: going by its bytes it is {kind}", kind=kind)
+    return Refusal(found, where=str(path), next_step=step, code="FT191")
+
+
+def _control_share(head: bytes) -> float:
+    """Share of bytes that no text in an encoding of ASCII's family has: controls other than tab, line ends, form feed
+    and escape."""
+    return len(head.translate(None, delete=_TEXT_BYTES)) / max(1, len(head))
+
+
+def _mixed(path: Path) -> Refusal | None:
+    """The refusal of a file some of whose lines are UTF-8 and all others of one other encoding."""
+    first: dict[str, int] = {}
+    possible = ["gb18030", "big5"]
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.isascii():
+                continue
+            if _decodes(line, "utf-8"):
+                first.setdefault("utf-8", number)
+                continue
+            first.setdefault("", number)
+            possible = [name for name in possible if _decodes(line, name)]
+            if not possible:
+                return None
+    if len(first) < 2:
+        return None
+    other = possible[0]
+    # One line for every shell: what is valid UTF-8 stays, the rest is decoded.
+    command = (
+        f"python -c \"open('fixed{path.suffix}', 'wb').writelines(l if l.decode('utf-8', 'ignore').encode() == l "
+        f"else l.decode('{other}').encode() for l in open('{path.as_posix()}', 'rb'))\""
+    )
+    return Refusal(
+        _(
+            "its lines are in two encodings: line {first} is utf-8, line {second} is {encoding}",
+            first=first["utf-8"],
+            second=first[""],
+            encoding=other,
+        ),
+        where=f"{path}:{max(first.values())}",
+        next_step=_("Were two files joined? This makes one in UTF-8: {command}", command=command),
+        code="FT191",
+    )
+
+
+def _decodes(line: bytes, name: str) -> bool:
+    try:
+        line.decode(name)
+    except UnicodeDecodeError:
+        return False
+    return True

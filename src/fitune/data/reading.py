@@ -14,7 +14,7 @@ from fitune.data.formats.json_objects import json_without_text
 from fitune.data.label_rows import join_label_rows, one_row_per_label
 from fitune.data.rows import Format, Rows, Skipped, Tally, Task, invalid_text
 from fitune.messages import _, system_reason
-from fitune.values import Example, Prediction, Refusal
+from fitune.values import Example, Prediction, Refusal, Source
 
 _SAMPLE_CHARACTERS = 1 << 18
 _SAMPLE_LINES = 5000
@@ -41,7 +41,7 @@ class Stream:
     tally: Tally
 
     def __iter__(self) -> Iterator[Example]:
-        return self.examples
+        return self.tally.placed(self.examples)
 
     @property
     def skipped(self) -> list[Skipped]:
@@ -49,7 +49,16 @@ class Stream:
 
     @property
     def notes(self) -> list[str]:
-        return [f"{text} ({count})" for text, count in self.tally.notes.items()]
+        return list(self._notes().values())
+
+    @property
+    def noted(self) -> dict[str, list[Source]]:
+        """The notes that are about single rows, with the first of these."""
+        notes = self._notes()
+        return {notes[text]: places for text, places in self.tally.noted.items()}
+
+    def _notes(self) -> dict[str, str]:
+        return {text: f"{text} ({count})" for text, count in self.tally.notes.items()}
 
 
 def read(
@@ -106,6 +115,7 @@ def read(
         format=found,
         skipped=tally.skipped,
         notes=opened.notes,
+        noted=opened.noted,
         stray_tags=tally.stray_tags,
         structure=dict(tally.structure),
         rows_in_file=tally.rows,
@@ -279,7 +289,12 @@ def _text_format(name: str) -> TextFormat:
 
 
 def _names() -> str:
-    return ", ".join(reader.name for reader in (*TEXT_FORMATS, *PATH_FORMATS))
+    """Every format, with the names that it also goes by."""
+    also: dict[str, list[str]] = {}
+    for alias, name in ALIASES.items():
+        also.setdefault(name, []).append(alias)
+    names = [reader.name for reader in (*TEXT_FORMATS, *PATH_FORMATS)]
+    return ", ".join(f"{name} ({', '.join(also[name])})" if name in also else name for name in names)
 
 
 def _not_that_format(path: Path, name: str) -> Refusal:

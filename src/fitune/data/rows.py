@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,6 +14,8 @@ from fitune.values import Example, Source
 from fitune.values.base import Value
 
 Task = Literal["ner", "classification"]
+_PLACES = 3
+"""Rows that are named for a note."""
 
 
 class Format(Value):
@@ -70,16 +72,36 @@ class Tally:
     """Lines that are no rows, by kind: ``header``, ``blank``, ``docstart``, ``comment``, ``bracket``."""
     notes: Counter[str] = field(default_factory=Counter[str])
     """A text for people -> how often it applied."""
+    noted: dict[str, list[Source]] = field(default_factory=dict[str, list[Source]])
+    """The same texts -> the first rows that they applied to; none, where a note is about the whole file."""
     stray_tags: list[StrayTag] = field(default_factory=list[StrayTag])
     rows: int = 0
     """Rows of the file, counted where each begins; examples and skipped ones together."""
+    _unplaced: list[str] = field(default_factory=list[str])
 
     def skip(self, line: int, reason: str) -> None:
         """Count a row as left out."""
-        self.skipped.append(Skipped(Source(self.file, line), reason))
+        source = Source(self.file, line)
+        self._place(source)
+        self.skipped.append(Skipped(source, reason))
 
     def note(self, text: str, count: int = 1) -> None:
+        """Count what was done to the row that comes next."""
         self.notes[text] += count
+        if len(self.noted.get(text, ())) < _PLACES and text not in self._unplaced:
+            self._unplaced.append(text)
+
+    def placed(self, examples: Iterable[Example]) -> Iterator[Example]:
+        """The examples as they are; notes made since the one before get the row's place."""
+        for example in examples:
+            if self._unplaced and example.source is not None:
+                self._place(example.source)
+            yield example
+
+    def _place(self, source: Source) -> None:
+        for text in self._unplaced:
+            self.noted.setdefault(text, []).append(source)
+        self._unplaced.clear()
 
     def stray(self, line: int, tags: Sequence[str], positions: Sequence[int]) -> None:
         """Count the tags at these positions (see ``schemes.Decoded.invalid``) as stray ones."""
@@ -100,6 +122,8 @@ class Rows:
     skipped: list[Skipped] = field(default_factory=list[Skipped])
     notes: list[str] = field(default_factory=list[str])
     """What was recognised, repaired or converted; texts for people."""
+    noted: Mapping[str, Sequence[Source]] = field(default_factory=dict[str, Sequence[Source]])
+    """For those of the notes that are about single rows: the first of these rows."""
     stray_tags: list[StrayTag] = field(default_factory=list[StrayTag])
     """Every tag that may not follow the one before it."""
     structure: Mapping[str, int] = field(default_factory=dict[str, int])

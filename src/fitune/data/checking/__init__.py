@@ -16,6 +16,7 @@ from fitune.data.checking.texts import (
     check_unseen,
     file_of,
     leaked,
+    missing_labels,
 )
 from fitune.data.checking.tokens import check_tokens
 from fitune.data.encoder import Encoder
@@ -31,6 +32,7 @@ __all__ = [
     "TokenStatistics",
     "check",
     "leaked",
+    "missing_labels",
     "repair",
     "unlabelled_repeats",
 ]
@@ -51,7 +53,8 @@ def check(rows_by_split: Mapping[str, Rows], encoder: Encoder | None = None, *, 
         repeats, texts[name] = check_repeats(name, rows)
         findings.extend(repeats)
         findings.extend(check_rows(name, rows, is_train=number == 0))
-        findings.extend(check_classes(name, rows, is_train=number == 0))
+        more = any(len(other.labels) > 1 and file_of(other) != file_of(rows) for other in rows_by_split.values())
+        findings.extend(check_classes(name, rows, is_train=number == 0, more_elsewhere=more))
         findings.extend(check_entities(name, rows, is_train=number == 0))
         statistics = _statistics(rows, len(texts[name]))
         if encoder is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fitune.messages import _
+from fitune.messages import _, _n
 from fitune.values import Example, Finding, Fix
 
 _SHOWN = 3
@@ -29,6 +29,8 @@ class Kind:
     fix: str
     safety: Literal["safe", "unsafe", "display"] = "display"
     """safe: ``check --fix`` does it."""
+    one: str = ""
+    """The English title where ``count`` is 1; Chinese says it as ``title``."""
 
 
 _REPAIR = "fitune check {file} --fix OUT"
@@ -43,6 +45,7 @@ KINDS: dict[str, Kind] = {
             N_("Repeated rows weigh more in training, and a split into train and dev may put copies on both sides."),
             N_("Keep the first of each."),
             "safe",
+            one="{split}: one row repeats the text and the labels of an earlier row",
         ),
         Kind(
             "FT102",
@@ -51,6 +54,7 @@ KINDS: dict[str, Kind] = {
             N_("The model cannot get both right: the scores have a ceiling, and what is learned contradicts itself."),
             N_("Decide which label is right, and delete the other rows."),
             "unsafe",
+            one="{split}: one text stands there with different labels",
         ),
         Kind(
             "FT103",
@@ -59,6 +63,7 @@ KINDS: dict[str, Kind] = {
             N_("Scores on texts that were trained on are too good. Scores are given with and without these rows."),
             N_("Remove them from {other}, or quote the score without them."),
             "unsafe",
+            one="{split}: one of {texts} different texts is also in {other}",
         ),
         Kind(
             "FT104",
@@ -67,6 +72,7 @@ KINDS: dict[str, Kind] = {
             N_("One tag a character cannot hold both: the longer entity is kept, the other one is not trained on."),
             N_("Decide where each entity begins and ends."),
             "unsafe",
+            one="{split}: one entity overlaps another one without lying inside it",
         ),
         Kind(
             "FT105",
@@ -74,6 +80,7 @@ KINDS: dict[str, Kind] = {
             N_("{split}: {count} entities lie inside another entity"),
             N_("One tag a character cannot hold both: the outer entity is kept, the inner one is not trained on."),
             N_("Leave it, if these are few; otherwise label the inner ones in a file of their own."),
+            one="{split}: one entity lies inside another entity",
         ),
         Kind(
             "FT106",
@@ -81,13 +88,15 @@ KINDS: dict[str, Kind] = {
             N_("{split}: {count} rows have labels that {other} never has: {labels}"),
             N_("The model cannot learn a label that it never sees; every one of these counts as an error."),
             N_("Correct the label names, or move some of these rows to {other}."),
+            one="{split}: one row has a label that {other} never has: {labels}",
         ),
         Kind(
             "FT107",
             "error",
             N_("{split}: all {count} rows have one class, {labels}"),
             N_("There is nothing to tell apart; a model that always answers this class is perfect."),
-            N_("Is the file sorted by class and cut? Let fitune split the whole file: leave out --dev."),
+            N_("Rows of another class are missing, or the labels stand in another column: --label-column NAME."),
+            one="{split}: there is one row, of the class {labels}",
         ),
         Kind(
             "FT108",
@@ -96,6 +105,7 @@ KINDS: dict[str, Kind] = {
             N_("If they are entities too, the model is punished for finding them."),
             N_("Label them, if they mean the same."),
             "unsafe",
+            one="{split}: one repeat of a labelled entity is not labelled in the same text",
         ),
         Kind(
             "FT109",
@@ -104,6 +114,7 @@ KINDS: dict[str, Kind] = {
             N_("A stray inside tag was read as the beginning of an entity, as conlleval does."),
             N_("Correct the tags; a repaired copy has valid ones."),
             "safe",
+            one="{split}: one tag may not follow the tag before it",
         ),
         Kind(
             "FT110",
@@ -112,6 +123,7 @@ KINDS: dict[str, Kind] = {
             N_("Tokenizers drop whitespace, so that these entities can never be found exactly."),
             N_("Take the whitespace off the entity."),
             "safe",
+            one="{split}: one entity begins or ends with whitespace",
         ),
         Kind(
             "FT111",
@@ -120,6 +132,7 @@ KINDS: dict[str, Kind] = {
             N_("There is nothing to learn from them; the model sees special tokens alone."),
             N_("Remove the rows."),
             "safe",
+            one="{split}: one text is empty",
         ),
         Kind(
             "FT112",
@@ -134,6 +147,7 @@ KINDS: dict[str, Kind] = {
             N_("{split}: {count} labels occur less than {least} times: {labels}"),
             N_("A handful of examples is too few to learn from, and their scores jump with every change."),
             N_("Add examples, or join these labels with others."),
+            one="{split}: one label occurs less than {least} times: {labels}",
         ),
         Kind(
             "FT114",
@@ -141,6 +155,7 @@ KINDS: dict[str, Kind] = {
             N_("{split}: {count} rows of the file could not be used"),
             N_("They are not trained on. The first ones and the reasons are named here."),
             N_("Correct these rows."),
+            one="{split}: one row of the file could not be used",
         ),
         Kind(
             "FT115",
@@ -149,6 +164,7 @@ KINDS: dict[str, Kind] = {
             N_("An invisible character, left over from joining files; it makes equal texts different."),
             N_("Remove the character."),
             "safe",
+            one="{split}: one text holds a byte order mark (U+FEFF)",
         ),
         Kind(
             "FT116",
@@ -159,10 +175,11 @@ KINDS: dict[str, Kind] = {
         ),
         Kind(
             "FT117",
-            "note",
-            N_("{split}: {count} rows have no labels, the others do"),
-            N_("They are not trained on and not scored."),
-            N_("Label them, or keep them for prediction."),
+            "warning",
+            N_("{split}: {count} of {rows} rows have no label"),
+            N_("They are left out: nothing is trained on them, and they are not scored."),
+            N_("Label them, or take them out of the file; the model can label them later: fitune predict RUN FILE"),
+            one="{split}: one of {rows} rows has no label",
         ),
         Kind(
             "FT118",
@@ -170,13 +187,14 @@ KINDS: dict[str, Kind] = {
             N_("{split}: {count} texts hold U+FFFD, which stands for a character that could not be read"),
             N_("The file was once read in the wrong encoding; the character is lost."),
             N_("Go back to the original file, if there is one."),
+            one="{split}: one text holds U+FFFD, which stands for a character that could not be read",
         ),
         Kind(
             "FT119",
             "note",
             N_("{split}: {note}"),
             N_("The reader noticed this and went on."),
-            N_("Look at the rows, if you did not expect it."),
+            N_("Nothing to do, if you expected it; otherwise look there, or name the format with --format."),
         ),
         Kind(
             "FT121",
@@ -203,6 +221,7 @@ KINDS: dict[str, Kind] = {
                 "Name the column with --label-column NAME, or the format with --format NAME; texts without labels are "
                 "for fitune predict RUN {file}"
             ),
+            one="{split}: no label in the one row; read as {format}: {recognized}",
         ),
         Kind(
             "FT210",
@@ -217,6 +236,7 @@ KINDS: dict[str, Kind] = {
             N_("{split}: {count} entities ({share} %) hold an unknown token; by label: {labels}"),
             N_("What is written there is hidden from the model; it can go by the context alone."),
             N_("Choose a model whose vocabulary has these characters."),
+            one="{split}: one entity ({share} %) holds an unknown token; by label: {labels}",
         ),
         Kind(
             "FT212",
@@ -224,6 +244,7 @@ KINDS: dict[str, Kind] = {
             N_("{split}: {count} entities cannot be expressed in tokens"),
             N_("They begin or end inside a token, or on characters that the tokenizer drops: never found exactly."),
             N_("Correct the ends of these entities, or choose a model that reads character by character."),
+            one="{split}: one entity cannot be expressed in tokens",
         ),
         Kind(
             "FT213",
@@ -231,6 +252,7 @@ KINDS: dict[str, Kind] = {
             N_("{split}: the tokenizer drops {count} visible characters: {characters}"),
             N_("The model does not see them at all."),
             N_("Choose another model, if they matter."),
+            one="{split}: the tokenizer drops one visible character: {characters}",
         ),
         Kind(
             "FT214",
@@ -238,6 +260,7 @@ KINDS: dict[str, Kind] = {
             N_("{split}: {count} texts are longer than a window of {tokens} tokens"),
             N_("They are split into overlapping windows ({windows} in all); nothing is cut off."),
             N_("Nothing to do."),
+            one="{split}: one text is longer than a window of {tokens} tokens",
         ),
     )
 }  # fmt: skip
@@ -289,7 +312,7 @@ def finding(
     return Finding(
         code=code,
         severity=kind.severity,
-        title=_(kind.title, count=count, **values),
+        title=_n(kind.one or kind.title, kind.title, count, **values),
         evidence=tuple(evidence)[:_SHOWN],
         count=count,
         why=_(kind.why, count=count, **values),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fitune.data.checking.kinds import Tally, clip, finding, show
 from fitune.data.rows import Rows
 from fitune.messages import _
-from fitune.values import Example, Finding
+from fitune.values import Example, Finding, Fix
 
 _FEW = 5
 _MOST = 0.9
@@ -127,16 +127,17 @@ def check_rows(split: str, rows: Rows, *, is_train: bool = False) -> list[Findin
         else:
             labelled += 1
             named = named or bool(example.spans or example.labels)
-    file = file_of(rows)
+    file, counted = file_of(rows), len(rows.examples)
     found: list[Finding] = []
     if not labelled or (is_train and not named):
         tallies["FT117"] = Tally()
         evidence = [show(example) for example in rows.examples[:3]]
         format = rows.format
         told = format.evidence or "?"
-        count = len(rows.examples)
-        found.append(finding("FT131", count, evidence, file=file, split=split, format=format.name, recognized=told))
-    found += [finding(c, t.count, t.evidence, split=split, file=file) for c, t in tallies.items() if t.count]
+        found.append(finding("FT131", counted, evidence, file=file, split=split, format=format.name, recognized=told))
+    found += [
+        finding(c, t.count, t.evidence, split=split, file=file, rows=counted) for c, t in tallies.items() if t.count
+    ]
     if rows.skipped:
         evidence = [f"{skipped.source}: {skipped.reason}" for skipped in rows.skipped[:3]]
         found.append(finding("FT114", len(rows.skipped), evidence, split=split))
@@ -145,7 +146,9 @@ def check_rows(split: str, rows: Rows, *, is_train: bool = False) -> list[Findin
         begin, end = _("(begin)"), _("(end)")
         evidence = [f"{tag.source}: {tag.before or begin} -> {tag.after or end}" for tag in rows.stray_tags[:3]]
         found.append(finding("FT109", len(rows.stray_tags), evidence, split=split, file=file))
-    found.extend(finding("FT119", 1, [], split=split, note=note) for note in rows.notes)
+    for note in rows.notes:
+        places = [str(source) for source in rows.noted.get(note, ())]
+        found.append(finding("FT119", 1, places, split=split, note=note))
     return found
 
 
@@ -164,8 +167,19 @@ def check_boundaries(split: str, rows: Rows) -> list[Finding]:
     return [finding("FT123", len(longest.text), [show(longest)], split=split)]
 
 
-def check_classes(split: str, rows: Rows, *, is_train: bool) -> list[Finding]:
-    """One-class files, rare classes, one class nearly alone, files sorted by class, label names that look alike."""
+def missing_labels(split: str, examples: Sequence[Example], rows: int) -> list[Finding]:
+    """The finding about rows that were left out of ``rows`` because they have no label; none where there are none."""
+    tally = Tally()
+    for example in examples:
+        tally.add(example)
+    return [finding("FT117", tally.count, tally.evidence, split=split, rows=rows)] if examples else []
+
+
+def check_classes(split: str, rows: Rows, *, is_train: bool, more_elsewhere: bool = False) -> list[Finding]:
+    """One-class files, rare classes, one class nearly alone, files sorted by class, label names that look alike.
+
+    ``more_elsewhere``: another file has more classes.
+    """
     counts: Counter[str] = Counter()
     changes, before, labelled = 0, None, 0
     for example in rows.examples:
@@ -180,7 +194,7 @@ def check_classes(split: str, rows: Rows, *, is_train: bool) -> list[Finding]:
     if len(counts) == 1 and not rows.multi_label:
         label = next(iter(counts))
         evidence = [show(example) for example in rows.examples[:1]]
-        return [*found, finding("FT107", labelled, evidence, split=split, labels=label)]
+        return [*found, _one_class(split, labelled, label, evidence, more_elsewhere=more_elsewhere)]
     if is_train:
         found.extend(check_rare(split, counts))
     label, most = counts.most_common(1)[0]
@@ -190,6 +204,16 @@ def check_classes(split: str, rows: Rows, *, is_train: bool) -> list[Finding]:
     if labelled >= _ENOUGH_ROWS and changes == len(counts) and not rows.multi_label:
         found.append(finding("FT116", labelled, split=split))
     return found
+
+
+def _one_class(split: str, labelled: int, label: str, evidence: list[str], *, more_elsewhere: bool) -> Finding:
+    fixes: list[Fix] = []
+    if more_elsewhere:
+        text = _(
+            "Another file has more classes: was one file cut that is sorted by class? Join them and name that alone."
+        )
+        fixes.append(Fix(safety="unsafe", text=text))
+    return finding("FT107", labelled, evidence, split=split, labels=label, more_fixes=fixes)
 
 
 def check_rare(split: str, counts: Counter[str]) -> list[Finding]:
