@@ -177,12 +177,14 @@ def test_predict_replaces_nothing_unasked(command: Call, monkeypatch: pytest.Mon
     assert "一,B" in Path("old.csv").read_text(encoding="utf-8")
 
 
-def test_predict_names_the_columns_that_it_does_not_carry_over(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predict_carries_the_other_columns_over(command: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch, "predicting", Predictor=UpperCase)
     Path("in.csv").write_text("id,text,label,source\n1,一,A,x\n2,二,A,y\n", encoding="utf-8")
     result = command("predict", "r", "in.csv", "-o", "out.csv")
     assert result.code == 0, result.err
-    assert "id, source" in result.err
+    written = Path("out.csv").read_text(encoding="utf-8").splitlines()
+    assert written[0].startswith("id,text,label,source")
+    assert [line.split(",")[0] + line.split(",")[3] for line in written[1:]] == ["1x", "2y"]
 
 
 def test_predict_says_that_there_was_nothing_and_what_is_no_file(

@@ -113,6 +113,6 @@ def write_repaired(rows_by_split: dict[str, Any], paths: dict[str, str], folder:
     for split, rows in rows_by_split.items():
         repaired, changes = repair(rows)
         target = out / Path(paths[split]).name
-        write(target, repaired.examples, rows.format)
+        write(target, repaired.examples, rows.format, original=paths[split])
         changed = _n("{count} change", "{count} changes", len(changes))
         say(_("Repaired copy: {path} ({changes})", path=target, changes=changed))

@@ -84,9 +84,7 @@ def predict_texts(
             closing(counted(predictions, opened, own_line=out is None)) as shown,
         ):
             rows = _Tally(shown)
-            _put(rows, out, opened.format, as_json)
-        if out is not None and (left := _left_empty(opened.format.details)):
-            sys.stderr.write(_("Left empty in {path}: {columns}", path=out, columns=", ".join(left)) + "\n")
+            _put(rows, out, opened.format, as_json, original=file)
         if not rows.count:
             sys.stderr.write(_("{path}: no rows to predict", path=file) + "\n")
         for skipped in opened.skipped:
@@ -99,13 +97,6 @@ def predict_texts(
         _refuse_file_names(run, texts)
     keep_memory()
     _put(_predictor(run, engine)(texts), None, None, as_json)
-
-
-def _left_empty(details: dict[str, Any]) -> list[str]:
-    """Columns of a table that neither the text nor the prediction fills: what stood in them is not carried over."""
-    single = [details.get(name) for name in ("text", "text_pair", "label")]
-    filled = {*single, *details.get("label_columns", ())}
-    return [str(name) for index, name in enumerate(details.get("header") or ()) if index not in filled]
 
 
 class _Tally:
@@ -139,7 +130,7 @@ def _predictor(run: str, engine: str | None) -> Any:
         return Predictor(run, engine=engine)
 
 
-def _put(predictions: Iterable[Any], out: str | None, format: Any, as_json: bool) -> None:
+def _put(predictions: Iterable[Any], out: str | None, format: Any, as_json: bool, original: str | None = None) -> None:
     from pathlib import Path
 
     from fitune.cli.render import say, screen, show_json, show_prediction
@@ -147,7 +138,7 @@ def _put(predictions: Iterable[Any], out: str | None, format: Any, as_json: bool
     if out is not None:
         from fitune.data import write
 
-        write(Path(out), predictions, format)
+        write(Path(out), predictions, format, original=original)
         say(_("Written: {path}", path=out))
         return
     for prediction in predictions:

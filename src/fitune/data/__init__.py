@@ -18,7 +18,7 @@ from fitune.data.encoder import Encoded, Encoder, FastEncoder
 from fitune.data.fallback import SlowEncoder, probe
 from fitune.data.normalization import lacks_capitals, lowercase_map, quote_map
 from fitune.data.projection import IGNORED, Expressed, Projected, characters, heads_of_words, project, targets
-from fitune.data.reading import Stream, read, stream, write
+from fitune.data.reading import Stream, read, stream
 from fitune.data.rows import Format, Rows, Skipped
 from fitune.data.schemes import (
     SCHEMES,
@@ -33,6 +33,7 @@ from fitune.data.schemes import (
     tags_to_spans,
 )
 from fitune.data.windows import SPECIAL, Windows, merge, split
+from fitune.data.writing import write
 
 __all__ = [
     "IGNORED",

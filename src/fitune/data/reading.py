@@ -1,20 +1,20 @@
-"""``read`` a file in whatever format it is, ``stream`` it row by row, ``write`` rows in the format that came in."""
+"""``read`` a file in whatever format it is, or ``stream`` it row by row; ``writing`` is the way back."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from fitune.data.encodings import Encoding, read_lines, recognize_encoding, write_lines
+from fitune.data.encodings import Encoding, read_lines, recognize_encoding
 from fitune.data.formats import ALIASES, PATH_FORMATS, TEXT_FORMATS, Columns, PathFormat, Sample, TextFormat
 from fitune.data.formats.json_objects import json_without_text
-from fitune.data.label_rows import join_label_rows, one_row_per_label
+from fitune.data.label_rows import join_label_rows
 from fitune.data.rows import Format, Rows, Skipped, Tally, Task, invalid_text
 from fitune.messages import _, system_reason
-from fitune.values import Example, Prediction, Refusal, Source
+from fitune.values import Example, Refusal, Source
 
 _SAMPLE_CHARACTERS = 1 << 18
 _SAMPLE_LINES = 5000
@@ -156,7 +156,7 @@ def stream(
         expected = format.encoding if isinstance(format, Format) else None
         encoding = recognize_encoding(place, expected)
         if isinstance(format, Format):
-            found, text_reader = format, _text_format(format.name)
+            found, text_reader = format, text_format(format.name)
         else:
             found, text_reader = _recognize(_sample(place, encoding, columns, task), format)
         found = found.model_copy(update={"encoding": encoding.name, "newline": encoding.newline})
@@ -165,45 +165,6 @@ def stream(
     if task is not None and found.task is not None and found.task != task:
         raise _other_task(place, found, task)
     return Stream(place, found, _valid(examples, tally) if checked else examples, tally)
-
-
-def write(path: str | os.PathLike[str], items: Iterable[Example | Prediction], format: Format) -> None:
-    """Examples or predictions in the given format and encoding; the file appears whole or not at all.
-
-    Predictions carry their scores where the format has a place for them. Raises Refusal when a text cannot be
-    expressed in the format (a line break in a format of lines, for example).
-    """
-    place = Path(path)
-    if format.details.get("row_per_label"):
-        items = one_row_per_label(items)
-    aside = place.with_name(f"{place.name}.{os.getpid()}.part")
-    path_format = next((known for known in PATH_FORMATS if known.name == format.name), None)
-    if path_format is not None and path_format.files > 1:
-        path_format.write(place, items, format)
-        return
-    try:
-        if path_format is not None:
-            path_format.write(aside, items, format)
-        else:
-            writer = _text_format(format.name)
-            with aside.open("w", encoding=format.encoding, newline="") as file:
-                write_lines(file, writer.dump(items, format), format.encoding, format.newline)
-        aside.replace(place)
-    except OSError as error:
-        if error.filename is not None:
-            # Nobody typed the name of the part.
-            error.filename = str(place if place.is_dir() or place.parent.is_dir() else place.parent)
-        raise
-    except UnicodeEncodeError as error:
-        character = repr(error.object[error.start])
-        raise Refusal(
-            _("the encoding {encoding} has no {character}", encoding=format.encoding, character=character),
-            where=str(place),
-            next_step=_("Choose an output file that ends in .jsonl"),
-            code="FT198",
-        ) from None
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def _open_path(path: Path, format: str | Format | None, columns: Columns) -> tuple[Format, PathFormat] | None:
@@ -275,7 +236,8 @@ def _sample(path: Path, encoding: Encoding, columns: Columns, task: str | None) 
     return Sample(path, lines, "\n".join(lines), whole, columns, task)
 
 
-def _text_format(name: str) -> TextFormat:
+def text_format(name: str) -> TextFormat:
+    """By its name or an alias of it. Raises Refusal (FT199) for another."""
     wanted = ALIASES.get(name.lower(), name.lower())
     for reader in TEXT_FORMATS:
         if reader.name == wanted:
@@ -309,7 +271,7 @@ def _not_that_format(path: Path, name: str) -> Refusal:
 def _recognize(sample: Sample, name: str | None) -> tuple[Format, TextFormat]:
     if name is not None:
         name, _comma, options = name.partition(",")
-        reader = _text_format(name)
+        reader = text_format(name)
         found = reader.recognize(replace(sample, forced=True))
         if found is None:
             raise _not_that_format(sample.path, name)
@@ -391,4 +353,4 @@ def _labels(examples: list[Example], format: Format) -> tuple[str, ...]:
     return (*classes, *sorted(rest))
 
 
-__all__ = ["Stream", "read", "stream", "write"]
+__all__ = ["Stream", "read", "stream", "text_format"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fitune.data.rows import Format, Tally
 from fitune.messages import _
@@ -57,8 +58,11 @@ class TextFormat:
     """The format with its details and evidence, or None when the sample does not look like it."""
     parse: Callable[[Iterable[str], Format, Tally], Iterator[Example]]
     """Examples from the lines of a file; all other rows go to the tally."""
-    dump: Callable[[Iterable[Example | Prediction], Format], Iterator[str]]
-    """Lines, without their ends, from examples or predictions."""
+    dump: Callable[..., Iterator[str]]
+    """Lines, without their ends, from examples or predictions and a Format; with ``rows``, a ``Beside`` of these as the
+    third argument, from which each line starts."""
+    rows: Callable[[Iterable[str], Format], Iterator[tuple[int, object, Any]]] | None = None
+    """(line, text, row as it stands there) from the lines of a file, where a row holds more than text and label."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,9 @@ class PathFormat:
     recognize: Callable[[Path, Columns, bool], Format | None]
     """(path, columns, forced) -> the format, or None."""
     parse: Callable[[Path, Format, Tally], Iterator[Example]]
-    write: Callable[[Path, Iterable[Example | Prediction], Format], None]
-    """Writes the file, or several that belong together."""
+    write: Callable[[Path, Iterable[Example | Prediction], Format, Path | None], None]
+    """(path, items, format, original): writes the file, or several that belong together; what stood beside the items in
+    the original, where there is one, is carried over."""
     files: int = 1
 
 

@@ -9,7 +9,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from fitune.data.formats.base import Sample, TextFormat
-from fitune.data.formats.json_objects import Container, JsonObject, dump_objects, iterate_objects, sample_objects
+from fitune.data.formats.beside import Beside
+from fitune.data.formats.json_objects import (
+    Container,
+    JsonObject,
+    dump_objects,
+    iterate_objects,
+    object_rows,
+    sample_objects,
+)
 from fitune.data.formats.offsets import BadSpan, Convention, Stored, detect_convention, place, store
 from fitune.data.rows import Format, Tally
 from fitune.messages import _
@@ -61,14 +69,21 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
         yield Example(text, spans, source=Source(tally.file, number))
 
 
-def dump(items: Iterable[Example | Prediction], format: Format) -> Iterator[str]:
+def rows(lines: Iterable[str], format: Format) -> Iterator[tuple[int, object, JsonObject]]:
+    return object_rows(lines, format, lambda plain: plain.get("text"))
+
+
+def dump(
+    items: Iterable[Example | Prediction], format: Format, beside: Beside[JsonObject] | None = None
+) -> Iterator[str]:
     """Scores have no place in this format."""
     convention = Convention.from_details(format.details)
     numbered = bool(format.details.get("numbered"))
 
     def objects() -> Iterator[JsonObject]:
         for index, item in enumerate(items):
-            plain: JsonObject = {"id": index} if numbered else {}
+            row = beside.of(item) if beside else None
+            plain: JsonObject = dict(row) if row is not None else {"id": index} if numbered else {}
             plain["text"] = item.text
             if item.spans is not None:
                 plain["label"] = _label(item.text, item.spans, convention)
@@ -103,4 +118,4 @@ def _stored(label: object) -> list[Stored] | None:
     return found
 
 
-CLUENER = TextFormat("cluener", recognize, parse, dump)
+CLUENER = TextFormat("cluener", recognize, parse, dump, rows)

@@ -12,10 +12,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from fitune.data.formats.base import Sample, TextFormat, not_expressible
+from fitune.data.formats.beside import Beside
 from fitune.data.formats.layouts import (
     INDICATORS,
     Layout,
@@ -301,21 +302,30 @@ def _mend(cells: list[str], line: str, format: Format, tally: Tally) -> list[str
     return whole
 
 
-def dump(items: Iterable[Example | Prediction], format: Format) -> Iterator[str]:
-    """The columns that were read; others stay empty. Predictions get a score column where there is a header."""
-    details = format.details
-    header: list[str] | None = details.get("header")
+def rows(lines: Iterable[str], format: Format) -> Iterator[tuple[int, object, list[str]]]:
+    details, tally = format.details, Tally("", labelled=False)
+    width, text_at = int(details["width"]), int(details["text"])
+    for number, cells, line in records(lines, str(details["separator"]), width, quoting=bool(details["quoting"])):
+        whole = cells if len(cells) == width else _mend(cells, line, format, tally)
+        if whole is not None:
+            yield number, whole[text_at], whole
+
+
+def dump(
+    items: Iterable[Example | Prediction], format: Format, beside: Beside[list[str]] | None = None
+) -> Iterator[str]:
+    """The columns that were read, and ``beside`` them the others. Predictions get a score column where there is a
+    header; a column of that name is written over."""
+    header: list[str] | None = format.details.get("header")
     source = iter(items)
     first = next(source, None)
     extra = _extra_columns(first, format)
     if header is not None:
-        yield _row([*header, *extra], None, format)
+        yield _row([*header, *(name for name in extra if name not in header)], None, format)
     elif extra[:1] == ["score"]:
         extra = []
-    if first is not None:
-        yield _item_row(first, format, extra)
-    for item in source:
-        yield _item_row(item, format, extra)
+    for item in chain([first] if first is not None else (), source):
+        yield _item_row(item, format, extra, (beside.of(item) if beside else None) or [])
 
 
 def _extra_columns(first: Example | Prediction | None, format: Format) -> list[str]:
@@ -334,9 +344,9 @@ def _extra_columns(first: Example | Prediction | None, format: Format) -> list[s
     return extra
 
 
-def _item_row(item: Example | Prediction, format: Format, extra: Sequence[str]) -> str:
+def _item_row(item: Example | Prediction, format: Format, extra: Sequence[str], row: list[str]) -> str:
     details = format.details
-    cells = [""] * int(details["width"])
+    cells = list(row) or [""] * int(details["width"])
     cells[details["text"]] = item.text
     if details.get("text_pair") is not None:
         cells[details["text_pair"]] = item.text_pair or ""
@@ -345,14 +355,24 @@ def _item_row(item: Example | Prediction, format: Format, extra: Sequence[str]) 
     if details.get("label_columns") and "label" not in extra:
         for index, cell in zip(details["label_columns"], flag_cells(item, details, format.name), strict=True):
             cells[index] = cell
+    header: list[str] = details.get("header") or []
     for name in extra:
-        if name == "label":
-            cells.append(label_cell(item.labels, details))
-        elif name == "score" and isinstance(item, Prediction):
-            cells.append("|".join(f"{(item.scores or {}).get(label, 0.0):.6g}" for label in item.labels or ()))
-        elif name == "entities" and isinstance(item, Prediction):
-            cells.append(json.dumps(item.to_json().get("entities", []), ensure_ascii=False))
+        cell = _extra_cell(name, item, details)
+        if name in header:
+            cells[header.index(name)] = cell
+        else:
+            cells.append(cell)
     return _row(cells, item, format)
+
+
+def _extra_cell(name: str, item: Example | Prediction, details: dict[str, Any]) -> str:
+    if name == "label":
+        return label_cell(item.labels, details)
+    if not isinstance(item, Prediction):
+        return ""
+    if name == "score":
+        return "|".join(f"{(item.scores or {}).get(label, 0.0):.6g}" for label in item.labels or ())
+    return json.dumps(item.to_json().get("entities", []), ensure_ascii=False)
 
 
 def _row(cells: Sequence[str], item: Example | Prediction | None, format: Format) -> str:
@@ -373,4 +393,4 @@ def _row(cells: Sequence[str], item: Example | Prediction | None, format: Format
     return separator.join(written)
 
 
-DELIMITED = TextFormat("csv", recognize, parse, dump)
+DELIMITED = TextFormat("csv", recognize, parse, dump, rows)

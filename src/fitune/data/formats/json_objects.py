@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 from fitune.data.formats.base import Sample
-from fitune.data.rows import Tally
+from fitune.data.rows import Format, Tally
 from fitune.messages import _
 from fitune.values import Refusal
 
@@ -52,6 +52,15 @@ def iterate_objects(lines: Iterable[str], container: Container, tally: Tally) ->
         yield from _by_line(lines, tally)
     else:
         yield from _whole("\n".join(lines), tally, array=container == "array")
+
+
+def object_rows(
+    lines: Iterable[str], format: Format, text_in: Callable[[JsonObject], object]
+) -> Iterator[tuple[int, object, JsonObject]]:
+    """(line, text, object) for each object of a file."""
+    container: Container = format.details.get("container", "lines")
+    for number, plain in iterate_objects(lines, container, Tally("")):
+        yield number, text_in(plain), plain
 
 
 def dump_objects(objects: Iterable[JsonObject], container: Container) -> Iterator[str]:

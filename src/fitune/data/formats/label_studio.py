@@ -11,7 +11,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from fitune.data.formats.base import Sample, TextFormat
-from fitune.data.formats.json_objects import Container, JsonObject, dump_objects, iterate_objects, sample_objects
+from fitune.data.formats.beside import Beside
+from fitune.data.formats.json_objects import (
+    Container,
+    JsonObject,
+    dump_objects,
+    iterate_objects,
+    object_rows,
+    sample_objects,
+)
 from fitune.data.formats.layouts import TEXT_NAMES
 from fitune.data.formats.offsets import BadSpan, Convention, Stored, detect_convention, label_name, place, store
 from fitune.data.rows import Format, Tally
@@ -90,12 +98,26 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
             tally.skip(number, str(error))
 
 
-def dump(items: Iterable[Example | Prediction], format: Format) -> Iterator[str]:
-    """Examples as annotations, predictions as predictions."""
-    return dump_objects((_task(item, format) for item in items), format.details.get("container", "array"))
+def rows(lines: Iterable[str], format: Format) -> Iterator[tuple[int, object, JsonObject]]:
+    key = str(format.details["text"])
+    whole = format.with_details(container=format.details.get("container", "array"))
+    return object_rows(lines, whole, lambda task: _data(task).get(key))
 
 
-def _task(item: Example | Prediction, format: Format) -> JsonObject:
+def _data(task: JsonObject) -> JsonObject:
+    data = task.get("data")
+    return cast(JsonObject, data) if isinstance(data, dict) else {}
+
+
+def dump(
+    items: Iterable[Example | Prediction], format: Format, beside: Beside[JsonObject] | None = None
+) -> Iterator[str]:
+    """Examples as annotations, predictions as predictions, beside the annotations that were there."""
+    kept = ((item, (beside.of(item) if beside else None) or {}) for item in items)
+    return dump_objects((_task(item, format, row) for item, row in kept), format.details.get("container", "array"))
+
+
+def _task(item: Example | Prediction, format: Format, row: JsonObject) -> JsonObject:
     details = format.details
     convention = Convention.from_details(details)
     ends = {"from_name": details.get("from_name", "label"), "to_name": details.get("to_name", "text")}
@@ -107,13 +129,13 @@ def _task(item: Example | Prediction, format: Format) -> JsonObject:
         results.append(result if span.score is None else {**result, "score": span.score})
     if item.labels is not None and item.labels:
         results.append({**ends, "type": "choices", "value": {"choices": list(item.labels)}})
-    task: JsonObject = {"data": {details["text"]: item.text}}
+    task: JsonObject = {**row, "data": {**_data(row), details["text"]: item.text}}
     labelled = item.spans is not None or item.labels is not None
     if isinstance(item, Prediction):
         told: JsonObject = {"result": results}
         if item.scores is not None and item.labels:
             told["score"] = min(item.scores.get(label, 0.0) for label in item.labels)
-        return {**task, "annotations": [], "predictions": [told] if labelled else []}
+        return {"annotations": [], **task, "predictions": [told] if labelled else []}
     kind = str(details.get("kind", "annotations"))
     return {**task, kind: [{"result": results}] if labelled else []}
 
@@ -157,4 +179,4 @@ def _strings(value: object) -> list[str]:
     return [name for part in cast(list[object], value) if (name := label_name(part))]
 
 
-LABEL_STUDIO = TextFormat("label-studio", recognize, parse, dump)
+LABEL_STUDIO = TextFormat("label-studio", recognize, parse, dump, rows)

@@ -106,8 +106,8 @@ def parse(path: Path, format: Format, tally: Tally) -> Iterator[Example]:
             yield example
 
 
-def write(path: Path, items: Iterable[Example | Prediction], format: Format) -> None:
-    """The sentences to ``path``, the tags beside it."""
+def write(path: Path, items: Iterable[Example | Prediction], format: Format, original: Path | None = None) -> None:
+    """The sentences to ``path``, the tags beside it: there is nothing else to carry over."""
     other = _tag_path(path)
     details, newline = format.details, format.newline
     with (

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from fitune.data.formats.base import Sample, TextFormat
-from fitune.data.formats.json_objects import Container, JsonObject, dump_objects, iterate_objects, sample_objects
+from fitune.data.formats.beside import Beside
+from fitune.data.formats.json_objects import (
+    Container,
+    JsonObject,
+    dump_objects,
+    iterate_objects,
+    object_rows,
+    sample_objects,
+)
 from fitune.data.formats.layouts import choose_columns, text_of, undecided_label
 from fitune.data.formats.tables import RowMaker, fits_columns, flag_cells, label_details
 from fitune.data.rows import Format, Tally
@@ -84,14 +92,22 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
             yield example
 
 
-def dump(items: Iterable[Example | Prediction], format: Format) -> Iterator[str]:
+def rows(lines: Iterable[str], format: Format) -> Iterator[tuple[int, object, JsonObject]]:
+    key = format.details["text"]
+    return object_rows(lines, format, lambda plain: text_of(plain.get(key)))
+
+
+def dump(
+    items: Iterable[Example | Prediction], format: Format, beside: Beside[JsonObject] | None = None
+) -> Iterator[str]:
     """Predictions also carry ``scores``, or ``entities`` with theirs."""
     details = format.details
-    return dump_objects((_plain(item, details) for item in items), details.get("container", "lines"))
+    kept = ((item, (beside.of(item) if beside else None) or {}) for item in items)
+    return dump_objects((_plain(item, details, row) for item, row in kept), details.get("container", "lines"))
 
 
-def _plain(item: Example | Prediction, details: dict[str, Any]) -> JsonObject:
-    plain: JsonObject = {details["text"]: item.text}
+def _plain(item: Example | Prediction, details: dict[str, Any], row: JsonObject) -> JsonObject:
+    plain: JsonObject = {**row, details["text"]: item.text}
     if details.get("text_pair") is not None:
         plain[details["text_pair"]] = item.text_pair
     if details.get("label_names") and fits_columns(item, details):
@@ -132,4 +148,4 @@ def _flat(value: object) -> object:
     return value
 
 
-RECORDS = TextFormat("json", recognize, parse, dump)
+RECORDS = TextFormat("json", recognize, parse, dump, rows)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, cast
 
 from fitune.data.formats.base import Columns, PathFormat
+from fitune.data.formats.beside import Beside
 from fitune.data.formats.layouts import has_known_name, header_and_layout, rows_above_header, text_of, undecided_label
 from fitune.data.formats.tables import RowMaker, fits_columns, flag_cells, label_cell, label_details
 from fitune.data.rows import Format, Tally
@@ -116,11 +117,9 @@ def _cell(cell: object) -> object:
     return cell
 
 
-def _parse(rows: Iterator[Row], format: Format, tally: Tally) -> Iterator[Example]:
+def _below_header(rows: Iterator[Row], format: Format, tally: Tally) -> Iterator[tuple[int, Row]]:
+    """(number, row) for each row below the titles and the header; the first of a sheet is 1."""
     details = format.details
-    text_at, pair_at, label_at = details["text"], details.get("text_pair"), details.get("label")
-    flags_at: list[int] = details.get("label_columns", [])
-    make = RowMaker(format, tally).example
     start = 1
     if (header := details.get("header")) is not None:
         for start in range(2, 3 + int(details.get("titles", 0))):
@@ -129,7 +128,15 @@ def _parse(rows: Iterator[Row], format: Format, tally: Tally) -> Iterator[Exampl
                 break
             tally.structure["title"] += 1
         tally.structure["header"] += 1
-    for number, row in enumerate(rows, start):
+    yield from enumerate(rows, start)
+
+
+def _parse(rows: Iterator[Row], format: Format, tally: Tally) -> Iterator[Example]:
+    details = format.details
+    text_at, pair_at, label_at = details["text"], details.get("text_pair"), details.get("label")
+    flags_at: list[int] = details.get("label_columns", [])
+    make = RowMaker(format, tally).example
+    for number, row in _below_header(rows, format, tally):
         cells = [text_of(_cell(cell)) for cell in row]
         cells += [""] * (int(details["width"]) - len(cells))
         if not any(cells):
@@ -142,9 +149,19 @@ def _parse(rows: Iterator[Row], format: Format, tally: Tally) -> Iterator[Exampl
             yield example
 
 
-def _cells(item: Example | Prediction, format: Format, fits: bool) -> list[str | float | None]:
+def _beside(original: Path | None, rows: Callable[[Path], Iterator[Row]], format: Format) -> Beside[Row] | None:
+    """The rows of the file that was read, each as wide as its header."""
+    if original is None:
+        return None
+    width, text_at = int(format.details["width"]), int(format.details["text"])
+    numbered = _below_header(rows(original), format, Tally(""))
+    wide = ((number, [*row, *[None] * (width - len(row))][:width]) for number, row in numbered)
+    return Beside(str(original), ((number, text_of(_cell(row[text_at])), row) for number, row in wide))
+
+
+def _cells(item: Example | Prediction, format: Format, fits: bool, row: Row) -> Row:
     details = format.details
-    cells: list[str | float | None] = [None] * int(details["width"])
+    cells: Row = list(row) or [None] * int(details["width"])
     cells[details["text"]] = item.text
     if details.get("text_pair") is not None:
         cells[details["text_pair"]] = item.text_pair
@@ -173,22 +190,42 @@ def _extra(item: Example | Prediction, format: Format, fits: bool) -> dict[str, 
 _NO_XML = re.compile("[\ufffe\uffff]")
 
 
-def _write_excel(path: Path, items: Iterable[Example | Prediction], format: Format) -> None:
+def _row(item: Example | Prediction, format: Format, fits: bool, beside: Beside[Row] | None) -> Row:
+    """The row that is written; what a prediction brings under names that the file has goes there."""
+    cells = _cells(item, format, fits, (beside.of(item) if beside else None) or [])
+    header: list[str] = format.details.get("header") or []
+    # Without a header there is no place for names.
+    for name, cell in _extra(item, format, fits).items() if header else ():
+        if name in header:
+            cells[header.index(name)] = cell
+        else:
+            cells.append(cell)
+    return cells
+
+
+def _names(first: Example | Prediction | None, format: Format, fits: bool) -> list[str]:
+    header: list[str] = format.details["header"]
+    extra = _extra(first, format, fits) if first is not None else {}
+    return [*header, *(name for name in extra if name not in header)]
+
+
+def _write_excel(
+    path: Path, items: Iterable[Example | Prediction], format: Format, original: Path | None = None
+) -> None:
     openpyxl = _need("openpyxl", path)
     from openpyxl.cell import WriteOnlyCell
 
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet()
-    header = format.details.get("header")
+    beside = _beside(original, _excel_rows, format)
     fits = True
     try:
         for index, item in enumerate(items):
             fits = fits_columns(item, format.details) if index == 0 else fits
-            extra = _extra(item, format, fits)
-            if index == 0 and header is not None:
-                sheet.append([*header, *extra])
+            if index == 0 and format.details.get("header") is not None:
+                sheet.append(_names(item, format, fits))
             row: list[Any] = []
-            for value in [*_cells(item, format, fits), *(extra.values() if header is not None else ())]:
+            for value in _row(item, format, fits, beside):
                 if isinstance(value, str) and _NO_XML.search(value):
                     # openpyxl writes these two, and no program reads the file again.
                     raise openpyxl.utils.exceptions.IllegalCharacterError(value)
@@ -212,18 +249,27 @@ def _write_excel(path: Path, items: Iterable[Example | Prediction], format: Form
     book.save(path)
 
 
-def _write_parquet(path: Path, items: Iterable[Example | Prediction], format: Format) -> None:
+def _write_parquet(
+    path: Path, items: Iterable[Example | Prediction], format: Format, original: Path | None = None
+) -> None:
+    """Text and labels as strings; the other columns of the original keep their types."""
     pyarrow = _need("pyarrow", path)
     parquet = _need("pyarrow.parquet", path)
     source = iter(items)
     block = list(islice(source, 4096))
     fits = fits_columns(block[0] if block else None, format.details)
-    names = [*format.details["header"], *(_extra(block[0], format, fits) if block else ())]
-    schema = pyarrow.schema([(name, pyarrow.string()) for name in names])
+    details, beside = format.details, _beside(original, _parquet_rows, format)
+    schema = pyarrow.schema([(name, pyarrow.string()) for name in _names(block[0] if block else None, format, fits)])
+    if original is not None:
+        written = {details["text"], details.get("text_pair"), details.get("label"), *details.get("label_columns", ())}
+        brought = _extra(block[0], format, fits) if block else {}
+        for index, field in enumerate(parquet.ParquetFile(original).schema_arrow):
+            if index not in written and field.name not in brought:
+                schema = schema.set(index, field)
     with parquet.ParquetWriter(path, schema) as writer:
         while block:
-            rows = [[*_cells(item, format, fits), *_extra(item, format, fits).values()] for item in block]
-            arrays = [pyarrow.array(list(column), pyarrow.string()) for column in zip(*rows, strict=True)]
+            columns = zip(*(_row(item, format, fits, beside) for item in block), strict=True)
+            arrays = [pyarrow.array(list(c), field.type) for c, field in zip(columns, schema, strict=True)]
             writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
             block = list(islice(source, 4096))
 

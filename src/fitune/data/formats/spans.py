@@ -12,7 +12,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from fitune.data.formats.base import Sample, TextFormat
-from fitune.data.formats.json_objects import Container, JsonObject, dump_objects, iterate_objects, sample_objects
+from fitune.data.formats.beside import Beside
+from fitune.data.formats.json_objects import (
+    Container,
+    JsonObject,
+    dump_objects,
+    iterate_objects,
+    object_rows,
+    sample_objects,
+)
 from fitune.data.formats.offsets import BadSpan, Convention, Stored, detect_convention, place, store
 from fitune.data.formats.records import container_name
 from fitune.data.rows import Format, Tally
@@ -92,14 +100,22 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
         yield Example(text, spans, source=Source(tally.file, number))
 
 
-def dump(items: Iterable[Example | Prediction], format: Format) -> Iterator[str]:
+def rows(lines: Iterable[str], format: Format) -> Iterator[tuple[int, object, JsonObject]]:
+    key = format.details["text"]
+    return object_rows(lines, format, lambda plain: plain.get(key))
+
+
+def dump(
+    items: Iterable[Example | Prediction], format: Format, beside: Beside[JsonObject] | None = None
+) -> Iterator[str]:
     """Scores stand in each span, or beside the list where spans are lists."""
     details = format.details
     convention = Convention.from_details(details)
 
     def objects() -> Iterator[JsonObject]:
         for item in items:
-            plain: JsonObject = {details["text"]: item.text}
+            row = beside.of(item) if beside else None
+            plain: JsonObject = {**(row or {}), details["text"]: item.text}
             if item.spans is not None:
                 plain[details["spans"]] = [_written(item.text, span, convention, details) for span in item.spans]
                 scores = [span.score for span in item.spans]
@@ -187,4 +203,4 @@ def _stored(value: object, details: dict[str, Any]) -> list[Stored] | None:
     return found
 
 
-SPANS = TextFormat("spans", recognize, parse, dump)
+SPANS = TextFormat("spans", recognize, parse, dump, rows)

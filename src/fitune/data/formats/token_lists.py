@@ -10,8 +10,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from fitune.data.formats.base import Sample, TextFormat, not_expressible
+from fitune.data.formats.beside import Beside
 from fitune.data.formats.joining import cut_characters, join_tokens, recognize_joiner
-from fitune.data.formats.json_objects import Container, JsonObject, dump_objects, iterate_objects, sample_objects
+from fitune.data.formats.json_objects import (
+    Container,
+    JsonObject,
+    dump_objects,
+    iterate_objects,
+    object_rows,
+    sample_objects,
+)
 from fitune.data.formats.records import container_name
 from fitune.data.rows import Format, Tally
 from fitune.data.schemes import Scheme, decode_tags, detect_scheme, flatten, parse_tag, spans_to_tags
@@ -92,7 +100,19 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
         yield Example(text, spans, source=Source(tally.file, number))
 
 
-def dump(items: Iterable[Example | Prediction], format: Format) -> Iterator[str]:
+def rows(lines: Iterable[str], format: Format) -> Iterator[tuple[int, object, JsonObject]]:
+    key, joiner = str(format.details["tokens"]), str(format.details["joiner"])
+
+    def text_in(plain: JsonObject) -> object:
+        tokens = plain.get(key)
+        return join_tokens(cast(list[str], tokens), (), joiner)[0] if _strings(tokens) else None
+
+    return object_rows(lines, format, text_in)
+
+
+def dump(
+    items: Iterable[Example | Prediction], format: Format, beside: Beside[JsonObject] | None = None
+) -> Iterator[str]:
     """One token a character, or a word where a space joins them."""
     details = format.details
     scheme: Scheme = details["scheme"]
@@ -102,7 +122,8 @@ def dump(items: Iterable[Example | Prediction], format: Format) -> Iterator[str]
             tokens, spans = cut_characters(item.text, flatten(item.spans or ())[0], str(details["joiner"]))
             if "" in tokens:
                 raise not_expressible(item, "token-lists", _("two separating blanks side by side"))
-            plain: JsonObject = {details["tokens"]: tokens}
+            row = beside.of(item) if beside else None
+            plain: JsonObject = {**(row or {}), details["tokens"]: tokens}
             if item.spans is not None:
                 plain[details["tags"]] = spans_to_tags(spans, len(tokens), scheme, separator=str(details["mark"]))
             yield plain
@@ -135,4 +156,4 @@ def _strings(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in cast(list[object], value))
 
 
-TOKEN_LISTS = TextFormat("token-lists", recognize, parse, dump)
+TOKEN_LISTS = TextFormat("token-lists", recognize, parse, dump, rows)
