@@ -49,6 +49,11 @@ def read(log: Log) -> Iterator[Symptom]:
     moving = oom.frames(
         log, r"in _apply\b|\.to\(['\"]?(?:cuda|device)|\.cuda\(\)|in _move_model_to_device|in convert\b"
     )
+    # A cell that was stopped leaves its model on the card, and the next one makes another.
+    stopped = log.find(r"^KeyboardInterrupt\b")
+    if stopped and stopped[0].line.number < oom.hits[0].line.number:
+        yield symptom(stopped[:1] + oom.hits[:1], confidence=0.88)
+        return
     # The first line of a notebook's traceback names the exception once more.
     messages = [hit for hit in oom.hits if "Tried to allocate" in hit.line.text or "CUDA error" in hit.line.text]
     if moving or len(messages) > 1:
