@@ -105,7 +105,7 @@ def _step_before(log: Log, number: int) -> int | None:
             return int(match[1])
         if line.number <= number and (
             match := re.search(
-                r"['\"]?\b(?:global_)?X|第 ?(\d+) ?步", line.text, re.IGNORECASE
+                r"['\"]?\b(?:global_)?step['\"]?(?:\s*[:=]\s*|\s+)(\d+)|第 ?(\d+) ?步", line.text, re.IGNORECASE
             )
         ):
             return int(match[1] or match[2])
