@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fitune.data.division import label_counts, split_dev, text_key
-from fitune.values import Example, Refusal, Span
+from fitune.values import Example, Refusal, Source, Span
 
 rows = st.lists(
     st.builds(
@@ -76,3 +76,12 @@ def test_one_text_cannot_be_split():
     with pytest.raises(Refusal) as refused:
         split_dev([Example("同", labels=("a",)), Example(" 同\ufeff", labels=("b",))], 0.5, 1)
     assert refused.value.code == "FT120"
+
+
+def test_what_cannot_be_split_names_its_file():
+    rows = [Example("一样", labels=("A",), source=Source("a.csv", 2)), Example("一样", source=Source("a.csv", 3))]
+    for count in (1, 2):
+        with pytest.raises(Refusal) as refusal:
+            split_dev(rows[:count], 0.1, 1)
+        assert (refusal.value.code, refusal.value.where) == ("FT120", "a.csv")
+        assert ("one row alone" in refusal.value.found) == (count == 1)

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
 
-from fitune.messages import _
+from fitune.messages import _, _n
 from fitune.values import Example, Refusal
 
 
@@ -41,9 +41,15 @@ def split_dev(examples: Sequence[Example], fraction: float, seed: int) -> tuple[
     for index, example in enumerate(examples):
         groups[text_key(example)].append(index)
     if len(groups) < 2:
+        source = examples[0].source if examples else None
         raise Refusal(
-            _("{rows} rows with {texts} different texts cannot be split", rows=len(examples), texts=len(groups)),
-            next_step=_("Give a development file with --dev."),
+            _n(
+                "one row alone cannot be split into training and development rows",
+                "{count} rows with one and the same text cannot be split into training and development rows",
+                len(examples),
+            ),
+            where=source.file if source else None,
+            next_step=_("Add rows with other texts, or give a development file with --dev."),
             code="FT120",
         )
     strata: dict[tuple[str, ...], list[bytes]] = defaultdict(list)
