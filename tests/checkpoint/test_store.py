@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fitune.checkpoint import Damaged, NotSaved, Policy, Store, Writer, commit
+from fitune.checkpoint import Damaged, NotSaved, Policy, Store, Writer, commit, usual_modes
 
 from .arrays_of import arrays_of, value_of
 
@@ -293,3 +293,19 @@ def test_the_manifest_lists_sizes_and_hashes(tmp_path):
     assert set(json.loads(text)["files"]) == {"arrays.safetensors", "state.json"}
     with pytest.raises(Damaged):
         store.load(tmp_path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights of another kind")
+def test_files_that_a_library_kept_for_their_owner_get_the_usual_rights(tmp_path):
+    (tmp_path / "deep").mkdir()
+    kept = [tmp_path / "a", tmp_path / "deep" / "b"]
+    before = os.umask(0o027)
+    try:
+        for path in kept:
+            path.touch(mode=0o600)
+            path.chmod(0o600)
+        usual_modes(tmp_path)
+    finally:
+        os.umask(before)
+    assert [path.stat().st_mode & 0o777 for path in kept] == [0o640, 0o640]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "deep"]

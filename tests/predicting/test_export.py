@@ -65,6 +65,7 @@ ODD = ["", " ", "一 二\t三", "一\u0301二\u0301", "[CLS]一[SEP]二", "“�
 
 def test_the_example_finds_what_predict_finds(exported):
     model, _gold, folder, _comparisons = exported
+    assert len({path.stat().st_mode for path in folder.rglob("*") if path.is_file()}) == 1
     answers, told = run_example(folder, [*SHORT, *ODD])
     expected = [as_example(p) for p in Predictor(model)([*SHORT, *ODD])]
     assert answers == expected

@@ -11,11 +11,28 @@ from fitune.runs import Run
 from fitune.training import train
 from fitune.values import Event, Fit, Job, Refusal
 
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
 
 def stopped(run: Run) -> dict[str, Any]:
     last = run.events()[-1]
     assert last.kind == "stopped"
     return last.data
+
+
+def check_files(directory: Path) -> None:
+    """Each file of a run is in the docs, in both languages, and others may read what the umask lets them read."""
+    plain = directory / "made-by-the-test"
+    plain.touch()
+    usual = plain.stat().st_mode
+    plain.unlink()
+    for language in ("en", "zh"):
+        page = (DOCS / language / "reference" / "run-directory.md").read_text(encoding="utf-8")
+        for path in directory.iterdir():
+            assert f"`{path.name}{'/' if path.is_dir() else ''}`" in page, f"{language}: {path.name}"
+    files = [path for path in directory.rglob("*") if path.is_file()]
+    assert {str(path) for path in files if path.stat().st_mode != usual} == set()
+    assert len(files) > 10
 
 
 @pytest.mark.parametrize("head", ["crf", "softmax"])
@@ -33,6 +50,7 @@ def test_entities(head: str, entity_file: str, tiny_model: str, tmp_path: Path) 
     # What fitune chose stands in the run's job.toml.
     assert run.job.head == head
     assert run.job.metric == "f1"
+    check_files(run.directory)
     # Predictions are slices of the source.
     for line in (run.directory / "test-predictions.jsonl").read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -56,6 +74,7 @@ def test_classes_with_a_split_that_is_kept(class_file: str, tiny_model: str, tmp
     dev = run.evaluation.splits["dev"]
     assert dev.metrics["accuracy"] > 0.9
     assert dev.rows == 24
+    check_files(run.directory)
     kept = json.loads((run.directory / "split.json").read_text(encoding="utf-8"))
     assert len(kept["dev"]) == 24
     from transformers import AutoModelForSequenceClassification

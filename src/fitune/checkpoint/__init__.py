@@ -1,7 +1,7 @@
 """Checkpoints that are whole or absent: store, commit, policy, lock. An island: no torch, no pickle."""
 
 from fitune.checkpoint.arrays import ITEM_BYTES, Array, Unreadable, read_arrays
-from fitune.checkpoint.commit import Damaged, commit, remove, sweep, verify
+from fitune.checkpoint.commit import Damaged, commit, remove, sweep, usual_modes, verify
 from fitune.checkpoint.disk import NotSaved, disk_error, free_bytes, inodes_left, not_saved, too_little_room
 from fitune.checkpoint.lock import Lock, Locked, describe_process
 from fitune.checkpoint.policy import Entry, Forecast, Policy, forecast, superfluous
@@ -36,5 +36,6 @@ __all__ = [
     "superfluous",
     "sweep",
     "too_little_room",
+    "usual_modes",
     "verify",
 ]

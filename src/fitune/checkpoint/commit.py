@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,25 @@ def _write(path: Path, chunks: Iterable[bytes | memoryview]) -> dict[str, Any]:
                 left = left[count:]
         os.fsync(file.fileno())
     return {"bytes": written, "sha256": digest.hexdigest()}
+
+
+def usual_modes(directory: Path) -> None:
+    """Give every file below ``directory`` the rights of a file that is simply made there.
+
+    safetensors writes a temporary file that only its owner may read, and renames it: the rights stay, and colleagues
+    and services under another user cannot load the model. The umask (or the folder's ACL) says what is usual; asked by
+    making a file, since the umask itself cannot be read without being changed for every thread.
+    """
+    if os.name == "nt":
+        return
+    probe = directory / f"{ASIDE}mode"
+    probe.touch(exist_ok=False)
+    mode = stat.S_IMODE(probe.stat().st_mode)
+    probe.unlink()
+    for folder, _folders, names in os.walk(directory):
+        for path in (Path(folder, name) for name in names):
+            if not path.is_symlink() and stat.S_IMODE(path.stat().st_mode) != mode:
+                path.chmod(mode)
 
 
 def _fsync_directory(directory: Path) -> None:

@@ -26,6 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from fitune.checkpoint import usual_modes
 from fitune.data import quote_map, read
 from fitune.hf import CannotPack
 from fitune.messages import _
@@ -123,6 +124,7 @@ def export(
         }
         (aside / EXPORT_FILE).write_text(json.dumps(facts, ensure_ascii=False, indent=1), encoding="utf-8")
         write_card(aside, source, comparisons)
+        usual_modes(aside)
         shutil.rmtree(target, ignore_errors=True)
         aside.rename(target)
     except Refusal as refused:

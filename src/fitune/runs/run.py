@@ -27,6 +27,8 @@ class Run:
     model/           the final weights, loadable with plain transformers
     report.html      one page, opens offline
     log              what the libraries said, and tracebacks
+
+    Training puts its identity, split, predictions and lock beside: docs/en/reference/run-directory.md lists all.
     """
 
     def __init__(self, directory: str | Path) -> None:

@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from fitune.checkpoint import disk_error, not_saved
+from fitune.checkpoint import disk_error, not_saved, usual_modes
 from fitune.data import Encoder, quote_map
 from fitune.hf import ATTENTION, load_model, load_tokenizer, make_encoder, no_bars
 from fitune.messages import _
@@ -136,6 +136,7 @@ def _write(aside: Path, learner: Learner, tokenizer: Any, settings: ModelSetting
     files = {path.name: sha256_of(path) for path in sorted(aside.iterdir()) if path.is_file()}
     settings = settings.model_copy(update={"files": files})
     (aside / SETTINGS_FILE).write_text(settings.model_dump_json(indent=1), encoding="utf-8")
+    usual_modes(aside)
     for path in aside.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())
