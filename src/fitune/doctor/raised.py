@@ -82,6 +82,7 @@ def went_on(log: Log, number: int) -> bool:
     return sum(1 for text in after if _GOES_ON.search(text)) >= 2
 
 
+_ASKED_FOR_CODE = re.compile(r"echo \$\?$|echo %errorlevel%$|\$LASTEXITCODE$", re.IGNORECASE)
 _FINISHED = re.compile(
     r"\b(?:saved|finished|completed?|done)\b|train_runtime|完成|结束|已保存"
     r"|\b(?:macro|micro|test|eval|dev)?[_ ]?(?:f1|acc\w*)\W+\d",
@@ -94,6 +95,8 @@ def finished_well(log: Log) -> bool:
     lines = [line.text.strip() for line in log.lines if line.text.strip()]
     if not lines or any(text.startswith("Traceback (most recent call last)") for text in lines):
         return False
+    if lines[-1] == "0" and len(lines) > 1 and _ASKED_FOR_CODE.search(lines[-2]):
+        return True
     return bool(_FINISHED.search(lines[-1])) and sum(1 for text in lines if _GOES_ON.search(text)) >= 3
 
 

@@ -48,5 +48,8 @@ def read(log: Log) -> Iterator[Symptom]:
         r"|[Ll]ength mismatch",
         r"AssertionError: .*(?:length|长度)|zip\(\) argument \d is (?:shorter|longer)",
     )
-    if hits and log.has(r"AssertionError|ValueError|长度"):
+    aligned = log.find(r"(?:labels?|tags?)\w*\[\s*word_?i\w*\s*\]")
+    if aligned and log.has(r"IndexError: list index out of range"):
+        yield symptom(aligned, confidence=0.9)
+    elif hits and log.has(r"AssertionError|ValueError|长度"):
         yield symptom(hits, confidence=0.85)

@@ -41,6 +41,7 @@ from fitune.messages import _
 from fitune.values import Fix
 
 SEVERITY = "error"
+FOLLOWS = {"FT720"}
 TOPIC = "network"
 SAFETY = "safe"
 COMMAND = "export HF_ENDPOINT=https://hf-mirror.com"
