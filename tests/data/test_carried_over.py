@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fitune.data import read, stream, write
+from fitune.data import check, read, repair, stream, summary, whereabouts, write
 from fitune.data.formats.beside import Beside
 from fitune.values import Example, Prediction, Source, Span
 
@@ -136,17 +136,117 @@ def test_an_item_from_elsewhere_gets_nothing_of_others(tmp_path):
     assert out.read_text(encoding="utf-8").splitlines()[1:] == [",很好,正", ",太差,负", "2,太差,负"]
 
 
+def test_a_repaired_text_in_an_array_of_one_line_keeps_its_keys(tmp_path):
+    path, out = tmp_path / "in.json", tmp_path / "out.json"
+    texts = ["很好", "\ufeff太差", "", "很好", "一般"]
+    path.write_text(json.dumps([{"id": n, "text": t, "label": "正"} for n, t in enumerate(texts)]), encoding="utf-8")
+    rows = read(path)
+    assert [whereabouts(s.source) for s in rows.skipped] == [f"{path}:1 (row 3)"]
+    assert [e.source.row for e in rows.examples] == [1, 2, 4, 5]
+    found = {finding.code: finding for finding in check({"train": rows}).findings}
+    assert found["FT101"].evidence == (f"{path}:1 (row 4): again: 很好 (row 1)",)
+    assert found["FT114"].evidence[0].startswith(f"{path}:1 (row 3): ")
+    repaired, changes = repair(rows)
+    write(out, repaired.examples, rows.format, original=path)
+    assert [(row["id"], row["text"]) for row in json.loads(out.read_text(encoding="utf-8"))] == [
+        (0, "很好"),
+        (1, "太差"),
+        (4, "一般"),
+    ]
+    assert summary(changes) == [
+        "FT101 one repeated row removed",
+        "FT114 one row left out that could not be used",
+        "FT115 U+FEFF taken out of one text",
+    ]
+
+
+def test_a_line_of_its_own_says_where_a_row_is(tmp_path):
+    path = tmp_path / "in.json"
+    path.write_text('[{"text": "一", "label": "正"}, {"text": "二", "label": "负"},\n{"text": "三", "label": "正"}]\n')
+    assert [str(e.source) for e in read(path).examples] == [f"{path}:1#1", f"{path}:1#2", f"{path}:2"]
+
+
+def test_a_reason_of_another_row_in_the_line_stays(tmp_path):
+    path = tmp_path / "in.json"
+    rows = [{"text": "一", "label": "正"}, {"text": "", "label": "正"}, {"text": "二", "label": ""}]
+    path.write_text(json.dumps(rows * 4), encoding="utf-8")
+    opened = stream(path, labelled=False)
+    assert len(list(opened)) == 8
+    assert [s.source.row for s in opened.skipped] == [2, 5, 8, 11]
+
+
+@pytest.mark.parametrize("joiner", ["", " "])
+def test_other_columns_of_tokens(tmp_path, joiner):
+    path, out = tmp_path / "in.conll", tmp_path / "out.conll"
+    tokens = ["John", "visited", "New", "York"] if joiner else ["张三", "在", "北京", "市"]
+    kinds, tags = ["NR", "VV", "NR", "NN"], ["B-PER", "O", "B-LOC", "I-LOC"]
+    block = "\n".join(f"{t}\t{k}\t{g}" for t, k, g in zip(tokens, kinds, tags, strict=True))
+    path.write_text((block + "\n\n") * 20, encoding="utf-8")
+    length = len(tokens[0])
+    predicted(path, out, spans=(Span(0, length, "ORG"),))
+    lines = out.read_text(encoding="utf-8").split("\n\n")[7].splitlines()
+    assert [line.split("\t") for line in lines] == [
+        [t, k, g] for t, k, g in zip(tokens, kinds, ["B-ORG", "O", "O", "O"], strict=True)
+    ]
+    rows = read(path)
+    write(out, rows.examples, rows.format, original=path)
+    assert out.read_text(encoding="utf-8").strip() == path.read_text(encoding="utf-8").strip()
+
+
+def test_an_entity_that_ends_inside_a_word_takes_the_words_apart(tmp_path):
+    path, out = tmp_path / "in.conll", tmp_path / "out.conll"
+    path.write_text("张三在\tNR\tO\n京\tNR\tB-LOC\n\n" * 20, encoding="utf-8")
+    predicted(path, out, spans=(Span(0, 2, "PER"),))
+    assert out.read_text(encoding="utf-8").split("\n\n")[0].splitlines() == [
+        "张\t_\tB-PER",
+        "三\t_\tI-PER",
+        "在\t_\tO",
+        "京\t_\tO",
+    ]
+    row = {"id": 1, "tokens": ["张三在", "京"], "ner_tags": ["O", "B-LOC"], "pos": ["NR", "NR"]}
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    path.write_text("\n".join([json.dumps(row)] * 3), encoding="utf-8")
+    predicted(path, out, spans=(Span(0, 2, "PER"),))
+    assert json.loads(out.read_text(encoding="utf-8").splitlines()[0]) == {
+        "id": 1,
+        "tokens": list("张三在京"),
+        "ner_tags": ["B-PER", "I-PER", "O", "O"],
+    }
+    predicted(path, out, spans=(Span(0, 3, "PER"),))
+    assert json.loads(out.read_text(encoding="utf-8").splitlines()[0]) == {**row, "ner_tags": ["B-PER", "O"]}
+
+
+def test_every_tag_that_a_repaired_copy_changes_is_counted(tmp_path):
+    path, out = tmp_path / "in.bmes", tmp_path / "out.bmes"
+    sentences = [
+        ["B-A", "E-A", "O"],
+        ["M-A", "E-A", "O"],
+        ["B-A", "M-A", "O"],
+        ["M-A", "O", "S-B"],
+        ["B-A", "B-A", "O"],
+    ]
+    blocks = [
+        "\n".join(f"{chr(0x4E00 + 9 * n + i)} {tag}" for i, tag in enumerate(tags)) for n, tags in enumerate(sentences)
+    ]
+    path.write_text("\n\n".join([*blocks, blocks[1]]) + "\n", encoding="utf-8")
+    rows = read(path)
+    repaired, changes = repair(rows)
+    write(out, repaired.examples, rows.format, original=path)
+    before, after = path.read_text(encoding="utf-8").splitlines(), out.read_text(encoding="utf-8").splitlines()
+    changed = [(a, b) for a, b in zip(before, after, strict=False) if a != b]
+    assert len(changed) == 5
+    mended = [change for change in changes if change.code == "FT109"]
+    assert [(change.before, change.after) for change in mended] == [(a[2:], b[2:]) for a, b in changed]
+    assert summary(changes) == ["FT101 one repeated row removed", "FT109 5 tags made valid"]
+
+
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from("ab")), max_size=12), st.data())
-def test_every_row_is_found_again(pairs, data):
-    lines = sorted(line for line, _text in pairs)
-    rows = [(line, text, number) for number, (line, (_l, text)) in enumerate(zip(lines, pairs, strict=True))]
-    kept = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
-    beside = Beside("f", rows)
-    for (line, text, _number), keep in zip(rows, kept, strict=True):
-        if keep:
-            found = beside.of(Example(text, source=Source("f", line)))
-            assert found is not None
-            assert rows[found][:2] == (line, text)
-    everything = Beside("f", rows)
-    assert [everything.of(Example(text, source=Source("f", line))) for line, text, _n in rows] == list(range(len(rows)))
+@given(st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=12), st.booleans())
+def test_every_row_is_found_again(drawn, twice):
+    lines = sorted(line for line, _keep in drawn)
+    places = [(line, number if lines.count(line) > 1 else 0) for number, line in enumerate(lines, 1)]
+    beside = Beside("f", [(place, place) for place in places])
+    for place, (_line, keep) in zip(places, drawn, strict=True):
+        for _time in range(keep + twice):
+            assert beside.of(Example("a", source=Source("f", place[0], place[1] or None))) == place
+    assert beside.of(Example("a", source=Source("f", 5))) is None

@@ -98,7 +98,7 @@ def write_repaired(rows_by_split: dict[str, Any], paths: dict[str, str], folder:
     from pathlib import Path
 
     from fitune.cli.render import say
-    from fitune.data import repair, write
+    from fitune.data import repair, summary, write
     from fitune.values import Refusal
 
     out = Path(folder)
@@ -116,3 +116,5 @@ def write_repaired(rows_by_split: dict[str, Any], paths: dict[str, str], folder:
         write(target, repaired.examples, rows.format, original=paths[split])
         changed = _n("{count} change", "{count} changes", len(changes))
         say(_("Repaired copy: {path} ({changes})", path=target, changes=changed))
+        for line in summary(changes):
+            say(f"    {line}")

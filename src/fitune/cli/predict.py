@@ -73,7 +73,7 @@ def predict_texts(
     file = texts[0] if len(texts) == 1 else None
     if file is not None and file != "-" and _is_file(file):
         from fitune.cli.progress import counted
-        from fitune.data import stream
+        from fitune.data import stream, whereabouts
 
         _refuse_to_replace(file, out, force)
         opened = stream(file, labelled=False, **reading)
@@ -88,7 +88,7 @@ def predict_texts(
         if not rows.count:
             sys.stderr.write(_("{path}: no rows to predict", path=file) + "\n")
         for skipped in opened.skipped:
-            sys.stderr.write(f"{skipped.source}: {skipped.reason}\n")
+            sys.stderr.write(f"{whereabouts(skipped.source)}: {skipped.reason}\n")
         return
     _refuse_without_file(file, out, workers)
     if texts == ["-"]:

@@ -11,6 +11,7 @@ from fitune.data.checking import (
     leaked,
     missing_labels,
     repair,
+    summary,
 )
 from fitune.data.coverage import Coverage, coverage
 from fitune.data.division import split_dev
@@ -19,7 +20,7 @@ from fitune.data.fallback import SlowEncoder, probe
 from fitune.data.normalization import lacks_capitals, lowercase_map, quote_map
 from fitune.data.projection import IGNORED, Expressed, Projected, characters, heads_of_words, project, targets
 from fitune.data.reading import Stream, read, stream
-from fitune.data.rows import Format, Rows, Skipped
+from fitune.data.rows import Format, Rows, Skipped, whereabouts
 from fitune.data.schemes import (
     SCHEMES,
     Decoded,
@@ -83,7 +84,9 @@ __all__ = [
     "split",
     "split_dev",
     "stream",
+    "summary",
     "tags_to_spans",
     "targets",
+    "whereabouts",
     "write",
 ]

@@ -12,7 +12,7 @@ from fitune.data.encodings import Encoding, read_lines, recognize_encoding
 from fitune.data.formats import ALIASES, PATH_FORMATS, TEXT_FORMATS, Columns, PathFormat, Sample, TextFormat
 from fitune.data.formats.json_objects import json_without_text
 from fitune.data.label_rows import join_label_rows
-from fitune.data.rows import Format, Rows, Skipped, Tally, Task, invalid_text
+from fitune.data.rows import Format, Rows, Skipped, Tally, Task, invalid_text, whereabouts
 from fitune.messages import _, system_reason
 from fitune.values import Example, Refusal, Source
 
@@ -100,8 +100,7 @@ def read(
     several = found.task == "classification" and any(len(example.labels or ()) != 1 for example in examples)
     # A format that is handed over says itself whether each label has a row of its own.
     asked = bool(format.details.get("row_per_label")) if isinstance(format, Format) else multi_label
-    may = asked is not False and multi_label is not False
-    if found.task == "classification" and not several and may:
+    if found.task == "classification" and not several and asked is not False and multi_label is not False:
         joined = join_label_rows(examples, asked=bool(asked))
         if joined is not None:
             merged, examples, several = len(examples) - len(joined), joined, True
@@ -117,6 +116,7 @@ def read(
         notes=opened.notes,
         noted=opened.noted,
         stray_tags=tally.stray_tags,
+        mended_tags=tally.mended_tags,
         structure=dict(tally.structure),
         rows_in_file=tally.rows,
         merged=merged,
@@ -332,7 +332,7 @@ def _other_task(path: Path, found: Format, task: str) -> Refusal:
 
 def _nothing_read(opened: Stream) -> Refusal:
     first = opened.skipped[0] if opened.skipped else None
-    where = str(first.source) if first else str(opened.path)
+    where = whereabouts(first.source) if first else str(opened.path)
     found = (
         _("no row could be read as {format}; the first: {reason}", format=opened.format.name, reason=first.reason)
         if first

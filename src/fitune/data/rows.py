@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from fitune.data.schemes import Scheme, parse_tag, spans_to_tags
 from fitune.messages import _
-from fitune.values import Example, Source
+from fitune.values import Example, Source, Span
 from fitune.values.base import Value
 
 Task = Literal["ner", "classification"]
@@ -58,6 +59,15 @@ class StrayTag:
     """"" at the end of a sentence, inside an entity that was not closed."""
 
 
+@dataclass(frozen=True, slots=True)
+class MendedTag:
+    """A tag that is another one once the row is written: stray tags change it, or one of its neighbours."""
+
+    source: Source
+    before: str
+    after: str
+
+
 @dataclass
 class Tally:
     """What a reader counts while it reads one file."""
@@ -75,13 +85,20 @@ class Tally:
     noted: dict[str, list[Source]] = field(default_factory=dict[str, list[Source]])
     """The same texts -> the first rows that they applied to; none, where a note is about the whole file."""
     stray_tags: list[StrayTag] = field(default_factory=list[StrayTag])
+    mended_tags: list[MendedTag] = field(default_factory=list[MendedTag])
     rows: int = 0
     """Rows of the file, counted where each begins; examples and skipped ones together."""
+    row: int | None = None
+    """The number of the row at hand, where others share its line."""
     _unplaced: list[str] = field(default_factory=list[str])
+
+    def at(self, line: int) -> Source:
+        """The place of the row at hand, which begins in this line."""
+        return Source(self.file, line, self.row)
 
     def skip(self, line: int, reason: str) -> None:
         """Count a row as left out."""
-        source = Source(self.file, line)
+        source = self.at(line)
         self._place(source)
         self.skipped.append(Skipped(source, reason))
 
@@ -103,10 +120,16 @@ class Tally:
             self.noted.setdefault(text, []).append(source)
         self._unplaced.clear()
 
-    def stray(self, line: int, tags: Sequence[str], positions: Sequence[int]) -> None:
-        """Count the tags at these positions (see ``schemes.Decoded.invalid``) as stray ones."""
-        row = ["", *tags, ""]
-        self.stray_tags.extend(StrayTag(Source(self.file, line), row[p], row[p + 1]) for p in positions)
+    def stray(
+        self, line: int, tags: Sequence[str], positions: Sequence[int], spans: Iterable[Span], scheme: Scheme
+    ) -> None:
+        """Count the tags at these positions (see ``schemes.Decoded``) as stray; note what ``spans`` change."""
+        source, row = self.at(line), ["", *tags, ""]
+        self.stray_tags.extend(StrayTag(source, row[p], row[p + 1]) for p in positions)
+        mark = next((tag[1] for tag in tags if len(tag) > 1), "-")
+        for before, after in zip(tags, spans_to_tags(spans, len(tags), scheme, separator=mark), strict=True):
+            if parse_tag(before) != parse_tag(after):
+                self.mended_tags.append(MendedTag(source, before, after))
 
 
 @dataclass
@@ -126,11 +149,20 @@ class Rows:
     """For those of the notes that are about single rows: the first of these rows."""
     stray_tags: list[StrayTag] = field(default_factory=list[StrayTag])
     """Every tag that may not follow the one before it."""
+    mended_tags: list[MendedTag] = field(default_factory=list[MendedTag])
+    """Every tag that is written otherwise than it was read, because of these."""
     structure: Mapping[str, int] = field(default_factory=dict[str, int])
     """Lines that are no rows (``header``, ``blank``, ``docstart``, ``comment``, ``bracket``), by kind."""
     rows_in_file: int = 0
     merged: int = 0
     """Rows joined to the one before them, in files that give each label of a text a row of its own."""
+
+
+def whereabouts(source: Source) -> str:
+    """A place for people: the row is named where the line does not tell it from others."""
+    if source.row is None:
+        return str(source)
+    return _("{file}:{line} (row {row})", file=source.file, line=source.line, row=source.row)
 
 
 def invalid_text(text: str) -> str | None:

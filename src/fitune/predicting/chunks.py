@@ -47,7 +47,9 @@ def pack(message: Any) -> bytes:
 
 def pack_examples(examples: Sequence[Example]) -> bytes:
     """Gold stays behind: it plays no part in a prediction."""
-    return pack([[e.text, e.text_pair, *((e.source.file, e.source.line) if e.source else ())] for e in examples])
+    return pack(
+        [[e.text, e.text_pair, *((e.source.file, e.source.line, e.source.row) if e.source else ())] for e in examples]
+    )
 
 
 def unpack_examples(line: bytes) -> list[Example]:

@@ -12,14 +12,19 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a row was read: printed as ``file:line``, so that terminals and editors jump to it."""
+    """Where a row was read: printed as ``file:line``, so that terminals and editors jump to it.
+
+    Where rows share a line, as ``file:line#row``.
+    """
 
     file: str
     line: int
     """1-based line (for Excel and Parquet: row) at which the row starts."""
+    row: int | None = None
+    """1-based number of the row in the file, where the line holds other rows as well; else None."""
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{self.file}:{self.line}" if self.row is None else f"{self.file}:{self.line}#{self.row}"
 
 
 @dataclass(frozen=True, slots=True)

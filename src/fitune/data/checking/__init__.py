@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from fitune.data.checking.entities import check_entities, unlabelled_repeats
 from fitune.data.checking.kinds import KINDS
-from fitune.data.checking.repairing import Change, repair
+from fitune.data.checking.repairing import Change, repair, summary
 from fitune.data.checking.statistics import Check, Lengths, SplitStatistics, TokenStatistics
 from fitune.data.checking.texts import (
     Key,
@@ -34,6 +34,7 @@ __all__ = [
     "leaked",
     "missing_labels",
     "repair",
+    "summary",
     "unlabelled_repeats",
 ]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from fitune.data.rows import whereabouts
 from fitune.messages import _, _n
 from fitune.values import Example, Finding, Fix
 
@@ -282,7 +283,7 @@ class Tally:
 def show(example: Example, what: str = "") -> str:
     """``file:line: what``, or the beginning of the text."""
     shown = what or clip(example.text)
-    return f"{example.source}: {shown}" if example.source else shown
+    return f"{whereabouts(example.source)}: {shown}" if example.source else shown
 
 
 def clip(text: str, most: int = _SHOWN_CHARACTERS) -> str:

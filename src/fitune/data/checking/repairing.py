@@ -1,10 +1,12 @@
 """Repairs that are safe: nothing that the user meant is changed. Used by ``check --fix OUT``."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fitune.data.checking.texts import Key, gold, key
 from fitune.data.rows import Rows
+from fitune.messages import _n
 from fitune.values import Example, Source, Span
 
 
@@ -16,6 +18,7 @@ class Change:
     """The finding that it mends."""
     source: Source | None
     before: str
+    """What stood there; of a row that could not be used (FT114), the reason."""
     after: str
     """"" when the row was removed."""
 
@@ -25,9 +28,10 @@ def repair(rows: Rows) -> tuple[Rows, list[Change]]:
 
     U+FEFF is removed (offsets move along), entities lose whitespace at their ends, entities of nothing but whitespace
     and entities given twice are removed, and so are empty rows and rows that repeat text and labels of an earlier
-    one. Invalid tags were read as entities already, and are valid when written.
+    one. Invalid tags were read as entities already, and are valid when written; rows that could not be used are not
+    written at all: these are changes as well.
     """
-    changes: list[Change] = []
+    changes = [Change("FT114", skipped.source, skipped.reason, "") for skipped in rows.skipped]
     kept: list[Example] = []
     seen: dict[Key, list[object]] = {}
     for example in rows.examples:
@@ -41,7 +45,30 @@ def repair(rows: Rows) -> tuple[Rows, list[Change]]:
             continue
         golds.append(gold(mended))
         kept.append(mended)
+    places = {example.source for example in kept}
+    changes += [Change("FT109", tag.source, tag.before, tag.after) for tag in rows.mended_tags if tag.source in places]
     return replace(rows, examples=kept), changes
+
+
+def summary(changes: Sequence[Change]) -> list[str]:
+    """What was changed how often, for people: one line a kind."""
+    told: list[str] = []
+    for code, n in sorted(Counter(change.code for change in changes).items()):
+        match code:
+            case "FT101":
+                line = _n("one repeated row removed", "{count} repeated rows removed", n)
+            case "FT109":
+                line = _n("one tag made valid", "{count} tags made valid", n)
+            case "FT110":
+                line = _n("the ends of entities mended in one row", "the ends of entities mended in {count} rows", n)
+            case "FT111":
+                line = _n("one empty row removed", "{count} empty rows removed", n)
+            case "FT114":
+                line = _n("one row left out that could not be used", "{count} rows left out that could not be used", n)
+            case _:
+                line = _n("U+FEFF taken out of one text", "U+FEFF taken out of {count} texts", n)
+        told.append(f"{code} {line}")
+    return told
 
 
 def _without_marks(example: Example, changes: list[Change]) -> Example:

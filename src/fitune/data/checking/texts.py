@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from fitune.data.checking.kinds import Tally, clip, finding, show
-from fitune.data.rows import Rows
+from fitune.data.rows import Rows, whereabouts
 from fitune.messages import _
 from fitune.values import Example, Finding, Fix
 
@@ -76,8 +76,10 @@ def _where(other: Example, than: Example) -> str:
     if other.source is None:
         return ""
     if than.source is not None and than.source.file == other.source.file:
+        if other.source.row is not None:
+            return " " + _("(row {row})", row=other.source.row)
         return " " + _("(line {line})", line=other.source.line)
-    return f" ({other.source})"
+    return f" ({whereabouts(other.source)})"
 
 
 def _labels(example: Example) -> str:
@@ -139,15 +141,17 @@ def check_rows(split: str, rows: Rows, *, is_train: bool = False) -> list[Findin
         finding(c, t.count, t.evidence, split=split, file=file, rows=counted) for c, t in tallies.items() if t.count
     ]
     if rows.skipped:
-        evidence = [f"{skipped.source}: {skipped.reason}" for skipped in rows.skipped[:3]]
+        evidence = [f"{whereabouts(skipped.source)}: {skipped.reason}" for skipped in rows.skipped[:3]]
         found.append(finding("FT114", len(rows.skipped), evidence, split=split))
     found.extend(check_boundaries(split, rows))
     if rows.stray_tags:
         begin, end = _("(begin)"), _("(end)")
-        evidence = [f"{tag.source}: {tag.before or begin} -> {tag.after or end}" for tag in rows.stray_tags[:3]]
+        evidence = [
+            f"{whereabouts(tag.source)}: {tag.before or begin} -> {tag.after or end}" for tag in rows.stray_tags[:3]
+        ]
         found.append(finding("FT109", len(rows.stray_tags), evidence, split=split, file=file))
     for note in rows.notes:
-        places = [str(source) for source in rows.noted.get(note, ())]
+        places = [whereabouts(source) for source in rows.noted.get(note, ())]
         found.append(finding("FT119", 1, places, split=split, note=note))
     return found
 

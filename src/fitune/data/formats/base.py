@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fitune.data.formats.beside import Place
 from fitune.data.rows import Format, Tally
 from fitune.messages import _
 from fitune.values import Example, Prediction, Refusal
@@ -61,8 +62,8 @@ class TextFormat:
     dump: Callable[..., Iterator[str]]
     """Lines, without their ends, from examples or predictions and a Format; with ``rows``, a ``Beside`` of these as the
     third argument, from which each line starts."""
-    rows: Callable[[Iterable[str], Format], Iterator[tuple[int, object, Any]]] | None = None
-    """(line, text, row as it stands there) from the lines of a file, where a row holds more than text and label."""
+    rows: Callable[[Iterable[str], Format], Iterator[tuple[Place, Any]]] | None = None
+    """(place, row as it stands there) from the lines of a file, where a row holds more than text and label."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from fitune.data.formats.json_objects import (
 from fitune.data.formats.offsets import BadSpan, Convention, Stored, detect_convention, place, store
 from fitune.data.rows import Format, Tally
 from fitune.messages import _
-from fitune.values import Example, Prediction, Source, Span
+from fitune.values import Example, Prediction, Span
 
 
 def recognize(sample: Sample) -> Format | None:
@@ -57,7 +57,7 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
         stored = _stored(plain.get("label"))
         if stored is None:
             if plain.get("label") is None:
-                yield Example(text, source=Source(tally.file, number))
+                yield Example(text, source=tally.at(number))
             else:
                 tally.skip(number, _('"label" is not of the form type -> mention -> offsets'))
             continue
@@ -66,11 +66,7 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
         except BadSpan as error:
             tally.skip(number, str(error))
             continue
-        yield Example(text, spans, source=Source(tally.file, number))
-
-
-def rows(lines: Iterable[str], format: Format) -> Iterator[tuple[int, object, JsonObject]]:
-    return object_rows(lines, format, lambda plain: plain.get("text"))
+        yield Example(text, spans, source=tally.at(number))
 
 
 def dump(
@@ -118,4 +114,4 @@ def _stored(label: object) -> list[Stored] | None:
     return found
 
 
-CLUENER = TextFormat("cluener", recognize, parse, dump, rows)
+CLUENER = TextFormat("cluener", recognize, parse, dump, object_rows)

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fitune.data.formats.base import Sample, TextFormat, not_expressible, one_line
-from fitune.data.formats.joining import cut_characters, has_han, join_tokens, recognize_joiner
+from fitune.data.formats.beside import Beside, Place
+from fitune.data.formats.joining import cut_characters, has_han, join_tokens, own_tokens, recognize_joiner
 from fitune.data.rows import Format, Tally
 from fitune.data.schemes import Scheme, decode_tags, detect_scheme, flatten, parse_tag, spans_to_tags
 from fitune.messages import _
-from fitune.values import Example, Prediction, Source
+from fitune.values import Example, Prediction, Source, Span
 
 _SEPARATORS = ("\t", " ", ",", ";", "|", "\u3000")
 _BLANKS = "blanks"
@@ -61,9 +62,19 @@ def recognize(sample: Sample) -> Format | None:
 
 
 def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Example]:
-    details = format.details
-    separator, columns = str(details["separator"]), int(details["columns"])
     reader = _SentenceReader(format, tally)
+    for start, block, broken in _blocks(lines, format, tally):
+        yield from reader.sentence(block, start, broken)
+
+
+def rows(lines: Iterable[str], format: Format) -> Iterator[tuple[Place, list[list[str]]]]:
+    """The columns of each sentence."""
+    return (((start, 0), block) for start, block, _broken in _blocks(lines, format, Tally("")))
+
+
+def _blocks(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[tuple[int, list[list[str]], str]]:
+    """(first line, columns of each line, what is wrong with one of them or "") for each sentence."""
+    separator, columns = str(format.details["separator"]), int(format.details["columns"])
     block: list[list[str]] = []
     start = number = 0
     broken = ""
@@ -74,7 +85,7 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
             if not line or line.isspace():
                 tally.structure["blank"] += 1
                 if start:
-                    yield from reader.sentence(block, start, broken)
+                    yield start, block, broken
                     block, start, broken = [], 0, ""
                 continue
             parts = split_line(line, separator, columns)
@@ -92,7 +103,7 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
         start = start or number
         block.append(parts)
     if start:
-        yield from reader.sentence(block, start, broken)
+        yield start, block, broken
 
 
 class _SentenceReader:
@@ -127,7 +138,7 @@ class _SentenceReader:
             tally.skip(start, _("{tag} is no tag of the scheme {scheme}", tag=repr(wrong[:40]), scheme=self.scheme))
             return
         if invalid:
-            tally.stray(start, tags, invalid)
+            tally.stray(start, tags, invalid, spans, self.scheme)
         text, spans = join_tokens(tokens, spans, self.joiner)
         if len(text) > len(tokens):
             self._note_long_tokens(tokens)
@@ -141,32 +152,53 @@ class _SentenceReader:
             self.tally.note(message, long)
 
 
-def dump(items: Iterable[Example | Prediction], format: Format) -> Iterator[str]:
-    """One character a line, words where a space joins them; columns between token and tag are written as ``_``."""
+def dump(
+    items: Iterable[Example | Prediction], format: Format, beside: Beside[list[list[str]]] | None = None
+) -> Iterator[str]:
+    """The lines ``beside`` with other tags. Without them, or where an entity ends inside one of their tokens, one
+    character a line, words where a space joins them; columns between token and tag are then written as ``_``."""
     details = format.details
     separator = "\t" if details["separator"] == _BLANKS else str(details["separator"])
-    columns, tag_column = int(details["columns"]), int(details["tag_column"])
     scheme: Scheme = details["scheme"]
     first = True
     for item in items:
         if not first:
             yield ""
         first = False
-        text = one_line(item, "columns")
-        tokens, spans = cut_characters(text, flatten(item.spans or ())[0], str(details.get("joiner", "")))
-        if _DOCSTART in tokens:
-            raise not_expressible(item, "columns", _DOCSTART)
-        if details.get("joiner") and any(not token or token.isspace() for token in tokens):
-            raise not_expressible(item, "columns", _("a blank, which is also what separates its tokens"))
-        if details["separator"] == _BLANKS and any(token.isspace() for token in tokens):
-            raise not_expressible(item, "columns", _("a blank, which is also what separates its columns"))
-        tags = spans_to_tags(spans, len(tokens), scheme, separator=str(details.get("mark", "-")))
-        middle = ["_"] * columns
-        for token, tag in zip(tokens, tags, strict=True):
-            middle[0], middle[tag_column] = f"{token}0" if details.get("positions") else token, tag
-            yield separator.join(middle)
+        cells, spans = _same_lines(item, details, beside) or _new_lines(item, details)
+        tags = spans_to_tags(spans, len(cells), scheme, separator=str(details.get("mark", "-")))
+        for parts, tag in zip(cells, tags, strict=True):
+            parts[int(details["tag_column"])] = tag
+            yield separator.join(parts)
     if not first:
         yield ""
+
+
+def _same_lines(
+    item: Example | Prediction, details: dict[str, Any], beside: Beside[list[list[str]]] | None
+) -> tuple[list[list[str]], list[Span]] | None:
+    """Copies of the lines that the item was read from, where its entities are made of whole tokens; else None."""
+    block = beside.of(item) if beside else None
+    if block is None:
+        return None
+    tokens = [parts[0] for parts in block]
+    if details.get("positions"):
+        tokens = strip_positions(tokens)
+    spans = own_tokens(item.text, tokens, flatten(item.spans or ())[0], str(details.get("joiner", "")))
+    return None if spans is None else ([list(parts) for parts in block], spans)
+
+
+def _new_lines(item: Example | Prediction, details: dict[str, Any]) -> tuple[list[list[str]], list[Span]]:
+    text = one_line(item, "columns")
+    tokens, spans = cut_characters(text, flatten(item.spans or ())[0], str(details.get("joiner", "")))
+    if _DOCSTART in tokens:
+        raise not_expressible(item, "columns", _DOCSTART)
+    if details.get("joiner") and any(not token or token.isspace() for token in tokens):
+        raise not_expressible(item, "columns", _("a blank, which is also what separates its tokens"))
+    if details["separator"] == _BLANKS and any(token.isspace() for token in tokens):
+        raise not_expressible(item, "columns", _("a blank, which is also what separates its columns"))
+    rest = ["_"] * (int(details["columns"]) - 1)
+    return [[f"{token}0" if details.get("positions") else token, *rest] for token in tokens], spans
 
 
 def split_line(line: str, separator: str, columns: int) -> list[str]:
@@ -239,4 +271,4 @@ def _has_positions(tokens: list[str]) -> bool:
     return counted >= 0.99 * len(tokens)
 
 
-COLUMNS = TextFormat("columns", recognize, parse, dump)
+COLUMNS = TextFormat("columns", recognize, parse, dump, rows)

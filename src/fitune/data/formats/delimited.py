@@ -16,7 +16,7 @@ from itertools import chain, islice
 from typing import Any
 
 from fitune.data.formats.base import Sample, TextFormat, not_expressible
-from fitune.data.formats.beside import Beside
+from fitune.data.formats.beside import Beside, Place
 from fitune.data.formats.layouts import (
     INDICATORS,
     Layout,
@@ -302,13 +302,13 @@ def _mend(cells: list[str], line: str, format: Format, tally: Tally) -> list[str
     return whole
 
 
-def rows(lines: Iterable[str], format: Format) -> Iterator[tuple[int, object, list[str]]]:
+def rows(lines: Iterable[str], format: Format) -> Iterator[tuple[Place, list[str]]]:
     details, tally = format.details, Tally("", labelled=False)
-    width, text_at = int(details["width"]), int(details["text"])
+    width = int(details["width"])
     for number, cells, line in records(lines, str(details["separator"]), width, quoting=bool(details["quoting"])):
         whole = cells if len(cells) == width else _mend(cells, line, format, tally)
         if whole is not None:
-            yield number, whole[text_at], whole
+            yield (number, 0), whole
 
 
 def dump(

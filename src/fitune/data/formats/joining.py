@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fitune.data.schemes import flatten
 from fitune.values import Example, Span
@@ -55,6 +55,26 @@ def cut_characters(text: str, spans: Iterable[Span], joiner: str) -> tuple[list[
     if not joiner:
         return list(text), list(spans)
     return _owned(text.split(joiner), len(joiner), spans)
+
+
+def own_tokens(text: str, tokens: Sequence[str], spans: Iterable[Span], joiner: str) -> list[Span] | None:
+    """Spans of a text in the tokens that it was read from: what belongs to each token then still does.
+
+    None where the text is no longer theirs, or a span ends inside a token.
+    """
+    # As readers do: an empty token is a space.
+    read = [token or " " for token in tokens]
+    joined, placed = join_tokens(read, tuple(Span(i, i + 1, "") for i in range(len(read))), joiner)
+    if joined != text:
+        return None
+    starts = {span.start: index for index, span in enumerate(placed)}
+    ends = {span.end: index + 1 for index, span in enumerate(placed)}
+    own: list[Span] = []
+    for span in spans:
+        if span.start not in starts or span.end not in ends:
+            return None
+        own.append(Span(starts[span.start], ends[span.end], span.label))
+    return own
 
 
 def cut_words(text: str, spans: Iterable[Span], joiner: str) -> tuple[list[str], list[Span]] | None:

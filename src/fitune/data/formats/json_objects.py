@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from fitune.data.formats.base import Sample
+from fitune.data.formats.beside import Place, place_of
 from fitune.data.rows import Format, Tally
 from fitune.messages import _
 from fitune.values import Refusal
@@ -55,12 +56,12 @@ def iterate_objects(lines: Iterable[str], container: Container, tally: Tally) ->
 
 
 def object_rows(
-    lines: Iterable[str], format: Format, text_in: Callable[[JsonObject], object]
-) -> Iterator[tuple[int, object, JsonObject]]:
-    """(line, text, object) for each object of a file."""
-    container: Container = format.details.get("container", "lines")
-    for number, plain in iterate_objects(lines, container, Tally("")):
-        yield number, text_in(plain), plain
+    lines: Iterable[str], format: Format, container: Container = "lines"
+) -> Iterator[tuple[Place, JsonObject]]:
+    """(place, object) for each object of a file; ``container``: where the format does not say it."""
+    tally = Tally("")
+    for number, plain in iterate_objects(lines, format.details.get("container", container), tally):
+        yield place_of(tally.at(number)), plain
 
 
 def dump_objects(objects: Iterable[JsonObject], container: Container) -> Iterator[str]:
@@ -118,16 +119,13 @@ def json_problem(error: ValueError) -> str:
 
 def _whole(text: str, tally: Tally, *, array: bool) -> Iterator[tuple[int, JsonObject]]:
     """Objects one after another. After a broken one, reading goes on at the next line that begins with a brace."""
-    position = counted = 0
-    line = 1
     separators = _SPACE + (",[]" if array else ",")
-    while True:
-        position = _skip(text, position, separators)
-        if position >= len(text):
-            return
-        line += text.count("\n", counted, position)
-        counted = position
+    position = _skip(text, 0, separators)
+    line, row = 1 + text.count("\n", 0, position), 0
+    shared = False
+    while position < len(text):
         tally.rows += 1
+        row += 1
         try:
             value, end = _decode(text, position)
         except RecursionError:
@@ -137,11 +135,17 @@ def _whole(text: str, tally: Tally, *, array: bool) -> Iterator[tuple[int, JsonO
             value, end = _("not valid JSON: {problem}", problem=error.msg), _resume(text, position)
         except ValueError as error:
             value, end = json_problem(error), _resume(text, position)
+        following = _skip(text, end, separators)
+        passed = text.count("\n", position, following)
+        shares = passed == 0 and following < len(text)
+        # A line that holds several rows does not tell which one is meant.
+        tally.row = row if shared or shares else None
         if isinstance(value, dict):
             yield line, value
         else:
             tally.skip(line, value if isinstance(value, str) else _("this is no JSON object"))
-        position = end
+        position, line, shared = following, line + passed, shares
+    tally.row = None
 
 
 def _resume(text: str, position: int) -> int:

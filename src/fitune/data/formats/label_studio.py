@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from fitune.data.formats.base import Sample, TextFormat
-from fitune.data.formats.beside import Beside
+from fitune.data.formats.beside import Beside, Place
 from fitune.data.formats.json_objects import (
     Container,
     JsonObject,
@@ -24,7 +24,7 @@ from fitune.data.formats.layouts import TEXT_NAMES
 from fitune.data.formats.offsets import BadSpan, Convention, Stored, detect_convention, label_name, place, store
 from fitune.data.rows import Format, Tally
 from fitune.messages import _
-from fitune.values import Example, Prediction, Source
+from fitune.values import Example, Prediction
 
 _KINDS = ("annotations", "completions", "predictions")
 
@@ -77,7 +77,7 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
         if not isinstance(text, str) or not text:
             tally.skip(number, _('"{key}" is missing or no text', key="data." + text_key))
             continue
-        source = Source(tally.file, number)
+        source = tally.at(number)
         results = _results(task, kind)
         if results is None:
             if tally.labelled:
@@ -98,10 +98,8 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
             tally.skip(number, str(error))
 
 
-def rows(lines: Iterable[str], format: Format) -> Iterator[tuple[int, object, JsonObject]]:
-    key = str(format.details["text"])
-    whole = format.with_details(container=format.details.get("container", "array"))
-    return object_rows(lines, whole, lambda task: _data(task).get(key))
+def rows(lines: Iterable[str], format: Format) -> Iterator[tuple[Place, JsonObject]]:
+    return object_rows(lines, format, "array")
 
 
 def _data(task: JsonObject) -> JsonObject:

@@ -92,11 +92,6 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
             yield example
 
 
-def rows(lines: Iterable[str], format: Format) -> Iterator[tuple[int, object, JsonObject]]:
-    key = format.details["text"]
-    return object_rows(lines, format, lambda plain: text_of(plain.get(key)))
-
-
 def dump(
     items: Iterable[Example | Prediction], format: Format, beside: Beside[JsonObject] | None = None
 ) -> Iterator[str]:
@@ -148,4 +143,4 @@ def _flat(value: object) -> object:
     return value
 
 
-RECORDS = TextFormat("json", recognize, parse, dump, rows)
+RECORDS = TextFormat("json", recognize, parse, dump, object_rows)

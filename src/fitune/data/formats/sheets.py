@@ -153,10 +153,10 @@ def _beside(original: Path | None, rows: Callable[[Path], Iterator[Row]], format
     """The rows of the file that was read, each as wide as its header."""
     if original is None:
         return None
-    width, text_at = int(format.details["width"]), int(format.details["text"])
+    width = int(format.details["width"])
     numbered = _below_header(rows(original), format, Tally(""))
-    wide = ((number, [*row, *[None] * (width - len(row))][:width]) for number, row in numbered)
-    return Beside(str(original), ((number, text_of(_cell(row[text_at])), row) for number, row in wide))
+    wide = (((number, 0), [*row, *[None] * (width - len(row))][:width]) for number, row in numbered)
+    return Beside(str(original), wide)
 
 
 def _cells(item: Example | Prediction, format: Format, fits: bool, row: Row) -> Row:

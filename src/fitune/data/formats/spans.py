@@ -25,7 +25,7 @@ from fitune.data.formats.offsets import BadSpan, Convention, Stored, detect_conv
 from fitune.data.formats.records import container_name
 from fitune.data.rows import Format, Tally
 from fitune.messages import _
-from fitune.values import Example, Prediction, Source, Span
+from fitune.values import Example, Prediction, Span
 
 _TEXT_KEYS = ("text", "sentence", "content", "query", "context", "data", "raw_text", "originalText", "文本")
 _SPAN_KEYS = (
@@ -88,7 +88,7 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
         stored = _stored(value, details)
         if stored is None:
             if value is None:
-                yield Example(text, source=Source(tally.file, number))
+                yield Example(text, source=tally.at(number))
             else:
                 tally.skip(number, _('"{key}" is missing or no list of spans', key=span_key))
             continue
@@ -97,12 +97,7 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
         except BadSpan as error:
             tally.skip(number, str(error))
             continue
-        yield Example(text, spans, source=Source(tally.file, number))
-
-
-def rows(lines: Iterable[str], format: Format) -> Iterator[tuple[int, object, JsonObject]]:
-    key = format.details["text"]
-    return object_rows(lines, format, lambda plain: plain.get(key))
+        yield Example(text, spans, source=tally.at(number))
 
 
 def dump(
@@ -203,4 +198,4 @@ def _stored(value: object, details: dict[str, Any]) -> list[Stored] | None:
     return found
 
 
-SPANS = TextFormat("spans", recognize, parse, dump, rows)
+SPANS = TextFormat("spans", recognize, parse, dump, object_rows)

@@ -16,7 +16,7 @@ from fitune.data.formats.base import Columns, not_expressible
 from fitune.data.formats.layouts import INDICATORS, text_of
 from fitune.data.rows import Format, Tally
 from fitune.messages import _
-from fitune.values import Example, Prediction, Source
+from fitune.values import Example, Prediction
 
 _CLASS_FILES = ("class.txt", "classes.txt", "class_names.txt", "labels.txt", "label.txt", "label_names.txt")
 _SEPARATORS = ("|", ";", ",", "、", "，", "；", "/", "#")
@@ -103,9 +103,9 @@ class RowMaker:
                 if tally.labelled:
                     return None
                 # For prediction a missing label does not matter, nor does its reason.
-                if tally.skipped and tally.skipped[-1].source.line == line:
+                if tally.skipped and tally.skipped[-1].source == tally.at(line):
                     tally.skipped.pop()
-        return Example(text, None, labels, pair, Source(self.file, line))
+        return Example(text, None, labels, pair, tally.at(line))
 
     def _labels(self, line: int, label: str | list[str] | None) -> tuple[str, ...] | None:
         if self.indicated:

@@ -105,7 +105,7 @@ def read_tagged(
         tally.skip(number, _("{tag} is no tag of the scheme {scheme}", tag=repr(wrong[:40]), scheme=scheme))
         return None
     if invalid:
-        tally.stray(number, tags, invalid)
+        tally.stray(number, tags, invalid, spans, scheme)
     text, spans = join_tokens(words, spans, joiner)
     return Example(text, spans, source=Source(tally.file, number))
 

@@ -6,12 +6,12 @@ which lies outside the file: such a file is refused with what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from fitune.data.formats.base import Sample, TextFormat, not_expressible
 from fitune.data.formats.beside import Beside
-from fitune.data.formats.joining import cut_characters, join_tokens, recognize_joiner
+from fitune.data.formats.joining import cut_characters, join_tokens, own_tokens, recognize_joiner
 from fitune.data.formats.json_objects import (
     Container,
     JsonObject,
@@ -24,7 +24,7 @@ from fitune.data.formats.records import container_name
 from fitune.data.rows import Format, Tally
 from fitune.data.schemes import Scheme, decode_tags, detect_scheme, flatten, parse_tag, spans_to_tags
 from fitune.messages import _
-from fitune.values import Example, Prediction, Refusal, Source
+from fitune.values import Example, Prediction, Refusal, Span
 
 _TOKEN_KEYS = ("tokens", "words", "chars", "characters", "text", "sentence")
 _TAG_KEYS = ("ner_tags", "tags", "labels", "label", "ner", "bio", "targets")
@@ -79,7 +79,7 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
             tokens = [token or " " for token in tokens]
         tags = plain.get(tag_key)
         if tags is None:
-            yield Example(join_tokens(tokens, (), str(details["joiner"]))[0], source=Source(tally.file, number))
+            yield Example(join_tokens(tokens, (), str(details["joiner"]))[0], source=tally.at(number))
             continue
         if not _strings(tags):
             tally.skip(number, _('"{key}" is missing or no list of texts', key=tag_key))
@@ -95,40 +95,51 @@ def parse(lines: Iterable[str], format: Format, tally: Tally) -> Iterator[Exampl
             tally.skip(number, _("{tag} is no tag of the scheme {scheme}", tag=repr(wrong[:40]), scheme=scheme))
             continue
         if invalid:
-            tally.stray(number, tags, invalid)
+            tally.stray(number, tags, invalid, spans, scheme)
         text, spans = join_tokens(tokens, spans, str(details["joiner"]))
-        yield Example(text, spans, source=Source(tally.file, number))
-
-
-def rows(lines: Iterable[str], format: Format) -> Iterator[tuple[int, object, JsonObject]]:
-    key, joiner = str(format.details["tokens"]), str(format.details["joiner"])
-
-    def text_in(plain: JsonObject) -> object:
-        tokens = plain.get(key)
-        return join_tokens(cast(list[str], tokens), (), joiner)[0] if _strings(tokens) else None
-
-    return object_rows(lines, format, text_in)
+        yield Example(text, spans, source=tally.at(number))
 
 
 def dump(
     items: Iterable[Example | Prediction], format: Format, beside: Beside[JsonObject] | None = None
 ) -> Iterator[str]:
-    """One token a character, or a word where a space joins them."""
+    """The tokens of the row ``beside``; otherwise one token a character, or a word where a space joins them."""
     details = format.details
     scheme: Scheme = details["scheme"]
 
     def objects() -> Iterator[JsonObject]:
         for item in items:
-            tokens, spans = cut_characters(item.text, flatten(item.spans or ())[0], str(details["joiner"]))
-            if "" in tokens:
-                raise not_expressible(item, "token-lists", _("two separating blanks side by side"))
-            row = beside.of(item) if beside else None
-            plain: JsonObject = {**(row or {}), details["tokens"]: tokens}
+            row = (beside.of(item) if beside else None) or {}
+            tokens, spans = _tokens(item, details, row)
+            plain: JsonObject = {**_fitting(row, details, len(tokens)), details["tokens"]: tokens}
             if item.spans is not None:
                 plain[details["tags"]] = spans_to_tags(spans, len(tokens), scheme, separator=str(details["mark"]))
             yield plain
 
     return dump_objects(objects(), details.get("container", "lines"))
+
+
+def _tokens(item: Example | Prediction, details: dict[str, Any], row: JsonObject) -> tuple[list[str], Sequence[Span]]:
+    spans, joiner = flatten(item.spans or ())[0], str(details["joiner"])
+    before = row.get(details["tokens"])
+    if _strings(before):
+        before = cast(list[str], before)
+        own = own_tokens(item.text, before, spans, joiner)
+        if own is not None:
+            return before, own
+    tokens, cut = cut_characters(item.text, spans, joiner)
+    if "" in tokens:
+        raise not_expressible(item, "token-lists", _("two separating blanks side by side"))
+    return tokens, cut
+
+
+def _fitting(row: JsonObject, details: dict[str, Any], tokens: int) -> JsonObject:
+    """What is carried over: where the tokens are others now, no list of as many things as there were tokens."""
+    before = row.get(details["tokens"])
+    if not isinstance(before, list) or len(cast(list[object], before)) == tokens:
+        return row
+    was = len(cast(list[object], before))
+    return {key: v for key, v in row.items() if not (isinstance(v, list) and len(cast(list[object], v)) == was)}
 
 
 def _keys(objects: list[JsonObject]) -> tuple[str, str] | None:
@@ -156,4 +167,4 @@ def _strings(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in cast(list[object], value))
 
 
-TOKEN_LISTS = TextFormat("token-lists", recognize, parse, dump, rows)
+TOKEN_LISTS = TextFormat("token-lists", recognize, parse, dump, object_rows)
