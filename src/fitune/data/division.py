@@ -48,7 +48,7 @@ def split_dev(examples: Sequence[Example], fraction: float, seed: int) -> tuple[
                 "{count} rows with one and the same text cannot be split into training and development rows",
                 len(examples),
             ),
-            where=source.file if source else None,
+            where=source.file if source else "",
             next_step=_("Add rows with other texts, or give a development file with --dev."),
             code="FT120",
         )
