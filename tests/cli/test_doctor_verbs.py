@@ -58,6 +58,8 @@ def test_nothing_recognised_is_said(command, tmp_path):
 def test_explain_prints_a_page_and_the_list(command):
     _code, out = told(command, "explain", "FT301")
     assert "FT301" in out.out
+    for word in ("301", "ft301", "[FT301]", "FT 301"):
+        assert told(command, "explain", word) == (0, out)
     _code, out = told(command, "explain", "--list")
     assert "FT801" in out.out
 

@@ -48,7 +48,24 @@ def test_refusals(command: Call, words: list[str], where: str, found: str, next_
 
 
 def test_a_wrong_language_is_refused(command: Call) -> None:
-    assert (command("--lang", "fr").code, command("--lang").code) == (2, 2)
+    for words in (["--lang", "fr"], ["check", "x", "--lang"]):
+        result = command(*words)
+        assert result.code == 2
+        assert result.err.startswith("--lang")
+        assert "\n  -> " in result.err
+
+
+@pytest.mark.parametrize(
+    ("content", "code"), [(b"", "FT192"), (b"text,label\n", "FT192"), (b"\x89PNG\r\n\0\0", "FT191")]
+)
+def test_init_writes_nothing_about_a_file_that_cannot_be_read(command: Call, content: bytes, code: str) -> None:
+    Path("bad.csv").write_bytes(content)
+    Path("good.csv").write_text("text,label\n好,A\n坏,B\n", encoding="utf-8")
+    for words in (["bad.csv"], ["good.csv", "--dev", "bad.csv"]):
+        result = command("--lang", "en", "init", *words)
+        assert result.code == 2
+        assert result.err.startswith(f"[{code}] bad.csv: ")
+    assert not Path("job.toml").exists()
 
 
 def fails_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -83,7 +100,8 @@ def training_dies_of(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def fail(*_arguments: object, **_settings: object) -> None:
         raise error
 
-    Path("rows.json").write_text('{"text": "a", "label": "b"}\n')
+    Path("rows.json").write_text("".join(f'{{"text": "a{n}", "label": "{n % 2}"}}\n' for n in range(20)))
+    monkeypatch.setattr("fitune.hf.resolve", lambda _name, _task: None)
     monkeypatch.setattr("fitune.training.train", fail)
 
 

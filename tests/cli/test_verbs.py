@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -23,7 +24,9 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, room: str, **names: Any) -> None:
     if room == "training":
         from fitune.training import Saving, choose_run
 
-        names = {"Saving": Saving, "choose_run": choose_run, **names}
+        splits = SimpleNamespace(rows=SimpleNamespace(task=None))
+        names = {"Saving": Saving, "choose_run": choose_run, "read_splits": lambda _job: splits, **names}
+        monkeypatch.setattr("fitune.hf.resolve", lambda _name, _task: None)
     monkeypatch.setitem(sys.modules, f"fitune.{room}", SimpleNamespace(**names))
 
 
@@ -72,6 +75,41 @@ def test_a_run_that_never_began_leaves_nothing(command: Call, data: Path, monkey
     stand_in(monkeypatch, "training", train=train)
     assert command("train", str(data)).code == 130
     assert list(Path("runs").iterdir()) == []
+
+
+def test_train_looks_at_data_and_model_before_torch(tmp_path: Path) -> None:
+    """Refusals that need no torch come before it is imported, in the foreground too where ``--detach`` was typed."""
+    one, good = tmp_path / "one.csv", tmp_path / "good.csv"
+    one.write_text("text,label\n" + "".join(f"第{n}个,好\n" for n in range(20)), "utf-8")
+    good.write_text("text,label\n" + "".join(f"第{n}个,{'好坏'[n % 2]}\n" for n in range(20)), "utf-8")
+    (tmp_path / "same.csv").write_text("text,label\n" + "一样,好\n一样,坏\n" * 9, "utf-8")
+    (tmp_path / "bare.csv").write_text("text\n" + "没有标签\n" * 9, "utf-8")
+    (tmp_path / "empty-model").mkdir()
+    program = (
+        "import sys\n"
+        "from fitune.cli import main\n"
+        "try:\n    main(sys.argv[1:])\n"
+        "finally:\n    print(int('torch' in sys.modules), file=sys.stderr)\n"
+    )
+    for words, code in (
+        (["one.csv"], "FT130"),
+        (["one.csv", "--detach"], "FT130"),
+        (["same.csv"], "FT120"),
+        (["bare.csv"], "FT131"),
+        (["good.csv", "--model", "empty-model"], "FT7"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", program, "--lang", "en", "train", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert done.returncode == 2, done.stderr
+        assert done.stderr.startswith(f"[{code}"), done.stderr
+        assert done.stderr.rstrip().endswith("\n0"), "torch was imported"
+        assert not list((tmp_path / "runs").glob("*"))
 
 
 def test_init_then_train_from_the_file(command: Call, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

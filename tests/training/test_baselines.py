@@ -109,6 +109,37 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
         baseline(Job(train=str(tmp_path / "missing.json")))
 
 
+def test_one_class_is_refused_as_training_refuses_it(tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("text,label\n" + "".join(f"第{n}个,好\n" for n in range(20)), encoding="utf-8")
+    with pytest.raises(Refusal) as refusal:
+        baseline(Job(train=str(path)))
+    assert (refusal.value.code, refusal.value.where) == ("FT130", str(path))
+    assert "好" in refusal.value.found
+
+
+def test_rows_without_labels_are_a_finding_and_are_looked_at_no_further(tmp_path):
+    path = tmp_path / "a.jsonl"
+    rows = [{"text": f"第{n}个好人", "entities": [[3, 4, "X"]]} for n in range(20)]
+    for row in rows[::2]:
+        del row["entities"]
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    for job in (Job(train=str(path)), Job(train=str(path), dev=str(path))):
+        splits = read_splits(job)
+        assert {finding.code for finding in splits.findings} == {"FT117"}
+        assert splits.findings[0].title == "train: 10 of 20 rows have no label"
+        assert splits.findings[0].evidence[0].startswith(f"{path}:1: ")
+        assert all(e.spans is not None for rows in splits.rows_by_split.values() for e in rows.examples)
+
+
+def test_entities_of_which_no_row_has_one_are_refused(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"text": "第{n}个", "entities": []}}\n' for n in range(20)), encoding="utf-8")
+    with pytest.raises(Refusal) as refusal:
+        read_splits(Job(train=str(path)))
+    assert refusal.value.code == "FT131"
+
+
 def test_loads_no_torch(classes_file):
     script = (
         "import sys; from fitune.training import baseline; from fitune.values import Job;"

@@ -3,6 +3,7 @@
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -109,3 +110,38 @@ def test_what_a_fit_leaves_open_is_chosen_for_the_device(
     if given is not None:
         kept = {name: getattr(given, name) for name in given.model_fields_set}
         assert {name: getattr(fit, name) for name in kept} == kept
+
+
+@pytest.mark.parametrize(
+    ("precision", "seconds", "told"), [("fp16", 0.5, True), ("bf16", 0.1, False), ("fp32", 9, False)]
+)
+def test_a_precision_that_is_slow_here_is_told(
+    precision: str, seconds: float, told: bool, class_file: str, tiny_model: str, tmp_path: Path, monkeypatch: Any
+) -> None:
+    from fitune.training import precision as room
+
+    monkeypatch.setattr(room, "_layer_seconds", lambda _device, dtype: 0.1 if dtype is None else seconds)
+    job = Job(train=class_file, model=tiny_model, epochs=1)
+    run = train(job, fit=Fit(precision=precision), run_directory=tmp_path / "run")
+    texts = [event.data["text"] for event in run.events() if event.data.get("code") == "FT411"]
+    assert len(texts) == told
+    assert all("5 times" in text and "--precision fp32" in text for text in texts)
+
+
+def test_how_slow_a_precision_is_is_measured_and_draws_nothing() -> None:
+    from fitune.training.precision import slowness
+
+    before = torch.get_rng_state()
+    assert slowness("fp32", torch.device("cpu")) == 1.0
+    assert slowness("bf16", torch.device("cpu")) > 0
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_what_a_warning_is_about_names_the_first_row(class_file: str, tiny_model: str, tmp_path: Path) -> None:
+    lines = Path(class_file).read_text(encoding="utf-8").splitlines()
+    path = tmp_path / "twice.csv"
+    path.write_text("\n".join([*lines, lines[1]]) + "\n", encoding="utf-8")
+    run = train(Job(train=str(path), model=tiny_model, epochs=1), run_directory=tmp_path / "run")
+    texts = [event.data["text"] for event in run.events() if event.data.get("code") == "FT101"]
+    assert len(texts) == 1
+    assert f"; first: {path}:" in texts[0]

@@ -1,5 +1,6 @@
 """``fitune explain``: the page of one finding."""
 
+import re
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ def add(app: typer.Typer) -> None:
     """Put the verb into ``app``."""
 
     def explain(
-        code: Annotated[str | None, typer.Argument(metavar="CODE", help=_("Such as FT301."))] = None,
+        code: Annotated[str | None, typer.Argument(metavar="CODE", help=_("Such as FT301, or 301."))] = None,
         every: Annotated[bool, typer.Option("--list", help=_("Every code with its title."))] = False,
     ) -> None:
         show_page(code, every)
@@ -29,4 +30,5 @@ def show_page(code: str | None, every: bool) -> None:
         for rule in all_rules():
             say(f"{rule.code}  {rule.page().title}")
         return
-    say(explain(code).rstrip())
+    number = re.fullmatch(r"(?:FT)?[-_ ]?(\d{3})", code.strip().strip("[]"), re.IGNORECASE)
+    say(explain(f"FT{number[1]}" if number else code).rstrip())

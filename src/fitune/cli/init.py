@@ -27,6 +27,9 @@ def add(app: typer.Typer) -> None:
         from fitune.values import Refusal
 
         job = job_of(file, given)
+        for path in (job.train, job.dev, job.test):
+            if path is not None:
+                refuse_unreadable(job, path)
         if Path(out).exists() and not force:
             raise Refusal(_("the file is already there"), where=out, next_step=_("Add --force to replace it."))
         write_job_toml(job, out)
@@ -34,3 +37,13 @@ def add(app: typer.Typer) -> None:
 
     fields = [field for field in Job.model_fields if field != "train"]
     add_verb(app, "init", with_job_options(init, fields), _("Write a job.toml with every setting explained."))
+
+
+def refuse_unreadable(job: Job, path: str) -> None:
+    """Raise what reading the file would: a job.toml about a file that is empty or no data helps nobody."""
+    from fitune.cli.options import READING
+    from fitune.data import read, stream
+
+    settings = {field: getattr(job, field) for field in READING}
+    if next(iter(stream(path, **settings)), None) is None:
+        read(path, **settings)

@@ -71,8 +71,13 @@ def _take_language(arguments: list[str]) -> list[str]:
 def _checked(value: str) -> Literal["en", "zh"]:
     if value == "en" or value == "zh":
         return value
-    sys.stderr.write(_("--lang is zh or en, not {found!r}", found=value) + "\n")
-    raise SystemExit(2)
+    from fitune.cli.guard import refusal_text
+    from fitune.values import Refusal
+
+    found = _("fitune speaks no such language") if value else _("the language is missing")
+    refusal = Refusal(found, where=f"--lang {value}".rstrip(), next_step=_("Type --lang zh or --lang en."))
+    sys.stderr.write(refusal_text(refusal) + "\n")
+    raise SystemExit(refusal.exit_code)
 
 
 def _say_something_for_every_character() -> None:

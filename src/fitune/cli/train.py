@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fitune.runs import Run
+    from fitune.training import Choice, Splits
 
 
 def add(app: typer.Typer) -> None:
@@ -123,7 +124,6 @@ def run_job(
     from pathlib import Path
 
     from fitune.cli.progress import shown_live
-    from fitune.cli.render import say
     from fitune.cli.running import refuse_if_at_work
     from fitune.runs import Run
     from fitune.training import choose_run
@@ -136,14 +136,9 @@ def run_job(
     directory, run = choice.directory, Run(choice.directory)
     refuse_if_at_work(directory)
     goes_on = choice.kind == "goes_on"
+    splits = look_first(job, None if out else run)
     if detach:
-        tell_place(directory, goes_on)
-        from fitune.cli.running import start_detached
-
-        log = run.log_path if choice.set_aside is None else directory.with_name(f"{directory.name}.log")
-        pid = start_detached(directory, log)
-        say(_("At work in the background (process {pid}).", pid=pid))
-        say(_("Watch it: fitune attach {path}   Stop it: fitune stop {path}", path=directory))
+        go_to_background(choice)
         return
     try:
         from fitune.cli.planned import plan_beside
@@ -161,6 +156,7 @@ def run_job(
                 fresh=fresh and out is not None,
                 saving=Saving(**(saving or {})),
                 listeners=[place_teller(directory, goes_on), show, plan_beside(directory)],
+                splits=splits,
                 **settings,
             )
     except BaseException:
@@ -168,6 +164,41 @@ def run_job(
             forget_unborn(run)
         raise
     tell_end(run)
+
+
+def go_to_background(choice: "Choice") -> None:
+    """Start this command again without a terminal, and say how to watch and stop it."""
+    from fitune.cli.render import say
+    from fitune.cli.running import start_detached
+    from fitune.runs import Run
+
+    directory = choice.directory
+    tell_place(directory, choice.kind == "goes_on")
+    # What is set aside takes its log with it.
+    log = Run(directory).log_path if choice.set_aside is None else directory.with_name(f"{directory.name}.log")
+    pid = start_detached(directory, log)
+    say(_("At work in the background (process {pid}).", pid=pid))
+    say(_("Watch it: fitune attach {path}   Stop it: fitune stop {path}", path=directory))
+
+
+def look_first(job: Job, unborn: "Run | None") -> "Splits":
+    """The rows, read before torch is imported: what is wrong with files, labels or model is said at once.
+
+    Raises:
+        Refusal: a file that cannot be read or learned from; no such model, or nobody who delivers it. ``unborn``, a
+            directory made for this run, is gone then.
+    """
+    from fitune.hf import resolve
+    from fitune.training import read_splits
+
+    try:
+        splits = read_splits(job)
+        resolve(job.model, job.task or splits.rows.task)
+    except BaseException:
+        if unborn is not None:
+            forget_unborn(unborn)
+        raise
+    return splits
 
 
 def tell_place(directory: "Path", goes_on: bool) -> None:

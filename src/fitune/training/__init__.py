@@ -11,6 +11,8 @@ _FILE_OF = {
     "Saving": "saving",
     "choose_run": "resume",
     "is_finished": "resume",
+    "Splits": "splits",
+    "read_splits": "splits",
     "resolve_defaults": "defaults",
     "train": "learning",
 }
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from fitune.training.resume import choose_run as choose_run
     from fitune.training.resume import is_finished as is_finished
     from fitune.training.saving import Saving as Saving
+    from fitune.training.splits import Splits as Splits
+    from fitune.training.splits import read_splits as read_splits
 
 
 def __getattr__(name: str) -> Any:

@@ -21,7 +21,7 @@ from fitune.training.rehearsal import Rehearsal
 from fitune.training.resume import FINISHED, Choice, begin, choose_run
 from fitune.training.room import Room, model_bytes, refuse_without_room
 from fitune.training.saving import Keeper, Saving, steps_left
-from fitune.training.splits import keep_split
+from fitune.training.splits import Splits, keep_split
 from fitune.values import Fit, Job
 
 LOCK = "lock"
@@ -37,6 +37,7 @@ def train(
     listeners: Iterable[Listener] = (),
     report_to: str | list[str] = "none",
     saving: Saving | None = None,
+    splits: Splits | None = None,
 ) -> Run:
     """Train a model and keep everything about it in a run's directory.
 
@@ -49,6 +50,7 @@ def train(
         listeners: called with every Event as it is written.
         report_to: trackers of the Hugging Face Trainer, such as "tensorboard".
         saving: when the run saves itself, and when it must end.
+        splits: the job's rows, where ``read_splits`` has read them already; None: they are read here.
 
     Returns:
         The Run. Its last Event, "stopped", tells why it ended and with which exit code.
@@ -66,7 +68,7 @@ def train(
     with Lock(choice.directory / LOCK):
         if choice.set_aside is None:
             begin(choice, job)
-        return _train_in(choice, job, fit, listeners, report_to, saving or Saving())
+        return _train_in(choice, job, fit, listeners, report_to, saving or Saving(), splits)
 
 
 def _train_in(
@@ -76,6 +78,7 @@ def _train_in(
     listeners: Iterable[Listener],
     report_to: str | list[str],
     saving: Saving,
+    splits: Splits | None,
 ) -> Run:
     """``train`` in a directory that is ours alone."""
     run = Run(choice.directory)
@@ -87,7 +90,7 @@ def _train_in(
     settled = False
     if checkpoint is not None:
         fit, asked, settled = _as_chosen(fit, asked, checkpoint.state["facts"])
-    prepared = prepare(job, fit, settled=settled)
+    prepared = prepare(job, fit, settled=settled, splits=splits)
     refuse_without_room(run.directory, model_bytes(prepared.learner, prepared.folder))
     if run.job_path.exists():
         run.write_job(prepared.job)
@@ -204,14 +207,19 @@ def _connect(trainer: Trainer, events: Events) -> None:
 def _tell_beginning(prepared: Prepared, events: Events, steps_total: int) -> None:
     state = events.trainer.state
     events.emit("started", state, **_started(prepared, steps_total))
+    if prepared.slow_precision:
+        events.emit("warning", state, code="FT411", text=prepared.slow_precision)
     if prepared.pace.compile_failure:
         text = _("trains without torch.compile: {reason}", reason=prepared.pace.compile_failure)
         events.emit("warning", state, code="FT424", text=text)
-    for note in [*prepared.splits.rows.notes, *prepared.splits.notes]:
+    for note in prepared.splits.rows.notes:
         events.emit("warning", state, code="FT134", text=note)
     for finding in prepared.findings:
         if finding.severity != "note":
-            events.emit("warning", state, code=finding.code, text=finding.title)
+            text = finding.title
+            if finding.evidence:
+                text = _("{finding}; first: {evidence}", finding=text, evidence=finding.evidence[0])
+            events.emit("warning", state, code=finding.code, text=text)
 
 
 def make_trainer(

@@ -7,11 +7,15 @@ from typing import Literal
 
 import torch
 
+from fitune.messages import _
+
 Precision = Literal["fp32", "fp16", "bf16"]
 
 PROBE_SIZE = 2048
 FASTER_BY = 1.2
 """A half precision must be this much faster than fp32 in the probe to be worth its rounding."""
+SLOWER_BY = 1.2
+"""A precision that was asked for is told to be slow from here on."""
 
 
 def choose_precision(device: torch.device) -> tuple[Precision, str]:
@@ -30,6 +34,43 @@ def choose_precision(device: torch.device) -> tuple[Precision, str]:
     if gain < FASTER_BY:
         return "fp32", f"{candidate} is only {gain:.1f} x as fast as fp32 in the probe"
     return candidate, f"sm{capability[0]}{capability[1]}, {gain:.1f} x as fast as fp32 in the probe"
+
+
+def slowness(precision: Precision, device: torch.device) -> float:
+    """How many times as long a linear layer takes, forward and back, as in fp32; 1.0 for fp32 itself. Measured, in a
+    quarter of a second at most; draws no random number."""
+    if precision == "fp32":
+        return 1.0
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float16
+    return _layer_seconds(device, dtype) / _layer_seconds(device, None)
+
+
+def slow_precision_text(precision: Precision, device: torch.device) -> str | None:
+    """What to say of a precision that was asked for and is slower than fp32 here; None: it is not."""
+    times = slowness(precision, device)
+    if times < SLOWER_BY:
+        return None
+    return _(
+        "{precision} is slow on this machine: a layer takes {times} times as long as in fp32 (just measured). "
+        "Type --precision fp32, or leave the precision to fitune",
+        precision=precision,
+        times=f"{times:.0f}" if times >= 3 else f"{times:.1f}",
+    )
+
+
+def _layer_seconds(device: torch.device, dtype: torch.dtype | None) -> float:
+    rows, width = (512, 256) if device.type == "cpu" else (4096, 1024)
+    inputs, weight = torch.ones(rows, width, device=device), torch.ones(width, width, device=device, requires_grad=True)
+    best = float("inf")
+    for _attempt in range(3):
+        begin = time.perf_counter()
+        with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
+            outputs = torch.nn.functional.linear(inputs, weight)
+        outputs.sum().backward()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        best = min(best, time.perf_counter() - begin)
+    return best
 
 
 def _matmul_seconds(device: torch.device, dtype: torch.dtype) -> float:

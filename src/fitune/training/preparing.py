@@ -17,10 +17,11 @@ from fitune.tasks import Evaluator, Learner, SplitData, Task, class_weights, enc
 from fitune.training.compiling import settle_compiled
 from fitune.training.defaults import resolve_defaults
 from fitune.training.pacing import Pace, choose_pace
-from fitune.training.precision import choose_precision
+from fitune.training.precision import choose_precision, slow_precision_text
 from fitune.training.splits import Splits, read_splits
 from fitune.values import Finding, Fit, Job, Refusal
 
+SEVERITIES = ("error", "warning", "note")
 CPU_MICRO_BATCH_TOKENS = 512
 """Padded tokens in a pass on CPU: short sorted passes waste little on padding, and caches hold them."""
 
@@ -32,6 +33,8 @@ class Prepared:
     job: Job
     fit: Fit
     precision_reason: str
+    slow_precision: str | None
+    """What to tell where the precision that was asked for is slower than fp32."""
     pace: Pace
     task: Task
     splits: Splits
@@ -44,15 +47,16 @@ class Prepared:
     folder: Path
 
 
-def prepare(job: Job, fit: Fit | None = None, *, settled: bool = False) -> Prepared:
+def prepare(job: Job, fit: Fit | None = None, *, settled: bool = False, splits: Splits | None = None) -> Prepared:
     """Read, check, choose and encode: everything before the first step that can go wrong.
 
-    ``settled``: ``fit`` is what an earlier process of this run chose; nothing of it is chosen anew.
+    ``settled``: ``fit`` is what an earlier process of this run chose; nothing of it is chosen anew. ``splits``: the
+    job's rows, where they are read already.
     """
     import torch
     from transformers import AutoConfig, set_seed
 
-    splits = read_splits(job)
+    splits = splits or read_splits(job)
     source = resolve(job.model, job.task or splits.rows.task)
     tokenizer = load_tokenizer(source.folder, lowercase=job.lowercase)
     translation = quote_map(tokenizer.get_vocab()) if job.normalize_quotes else None
@@ -66,17 +70,19 @@ def prepare(job: Job, fit: Fit | None = None, *, settled: bool = False) -> Prepa
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     given = set[str]() if fit is None else set(fit.model_fields_set)
     fit, reason = choose_fit(fit, device)
+    slow = slow_precision_text(fit.precision, device) if "precision" in given else None
     set_seed(job.seed)
     weights = class_weights(job, task, splits.train)
     learner = make_learner(job, fit, task, lambda *a, **k: load_model(source.folder, *a, **k), weights=weights)
-    findings = check(splits.rows_by_split, encoder, max_length=job.max_length).findings
+    seen = check(splits.rows_by_split, encoder, max_length=job.max_length).findings
+    findings = tuple(sorted((*splits.findings, *seen), key=lambda found: SEVERITIES.index(found.severity)))
     data = task.encode(splits.train, encoder, class_weights=weights)
     dev = Evaluator(task, encode_parts(task, splits.dev, encoder, class_weights=weights))
     if device.type == "cpu":
         quicken_dropout(learner)
     fit, pace = settle_pace(learner.to(device), data, fit, job, given, settled=settled)
     return Prepared(
-        job, fit, reason, pace, task, splits, findings, tokenizer, encoder, learner, data, dev, source.folder
+        job, fit, reason, slow, pace, task, splits, findings, tokenizer, encoder, learner, data, dev, source.folder
     )
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from fitune.data import Rows, read, split_dev
-from fitune.messages import _
+from fitune.data import Rows, missing_labels, read, split_dev
+from fitune.messages import _, _n
 from fitune.runs import DataFile, Run
-from fitune.values import Example, Job, Refusal
+from fitune.values import Example, Finding, Job, Refusal
 
 
 @dataclass
@@ -29,22 +30,22 @@ class Splits:
     rows_by_split: dict[str, Rows] = field(default_factory=dict[str, Rows])
     """What ``data.check`` looks at: every file, split off rows apart."""
     files: list[DataFile] = field(default_factory=list[DataFile])
-    notes: list[str] = field(default_factory=list[str])
+    findings: list[Finding] = field(default_factory=list[Finding])
+    """About rows that were left out because they have no label: ``data.check`` does not see these."""
 
 
 def read_splits(job: Job) -> Splits:
     """Read train, dev and test; split dev off by (dev_fraction, seed) where there is none.
 
     Raises:
-        Refusal: a file cannot be read, or has no labelled row; labels in dev or test that training rows lack are no
-            reason (they are counted as errors of the model).
+        Refusal: a file cannot be read, or has no labelled row, or the training rows have nothing to tell apart
+            (FT130, FT131); labels in dev or test that training rows lack are no reason (they are counted as errors of
+            the model).
     """
     rows = _read(job, job.train, None)
     task = job.task or rows.task
     examples, unlabelled = _labelled(rows, task)
     splits = Splits(examples, [], None, rows, (), job.dev is None)
-    if unlabelled:
-        splits.notes.append(_("{rows} rows of {path} have no label and are left out", rows=unlabelled, path=job.train))
     if not examples:
         raise Refusal(
             _("no row has a label"),
@@ -52,13 +53,19 @@ def read_splits(job: Job) -> Splits:
             next_step=_("Look at what was read with: fitune check {path}", path=job.train),
             code="FT131",
         )
+    refuse_one_class(job, rows, examples)
+    splits.findings += missing_labels("train", unlabelled, len(rows.examples))
     splits.files.append(_data_file("train", job.train, rows, len(examples)))
-    splits.rows_by_split["train"] = rows
+    splits.rows_by_split["train"] = replace(rows, examples=examples)
     if job.dev is None:
         splits.train, splits.dev = (list(part) for part in split_dev(examples, job.dev_fraction, job.seed))
         if not splits.dev or not splits.train:
             raise Refusal(
-                _("{rows} rows are too few to split a development set off", rows=len(examples)),
+                _n(
+                    "one row is too few to split a development set off",
+                    "{count} rows are too few to split a development set off",
+                    len(examples),
+                ),
                 where=job.train,
                 next_step=_("Give a file with --dev, or a larger dev_fraction."),
                 code="FT132",
@@ -105,19 +112,42 @@ def _other(
             next_step=_("Leave it out here; after training: fitune predict RUN {path}", path=path),
             code="FT131",
         )
-    if unlabelled:
-        splits.notes.append(_("{rows} rows of {path} have no label and are left out", rows=unlabelled, path=path))
+    splits.findings += missing_labels(split, unlabelled, len(rows.examples))
     splits.files.append(_data_file(split, path, rows, len(examples)))
-    splits.rows_by_split[split] = rows
+    splits.rows_by_split[split] = replace(rows, examples=examples)
     return examples
 
 
-def _labelled(rows: Rows, task: str | None) -> tuple[list[Example], int]:
-    """Rows with gold for the task, and how many have none."""
-    kept = [e for e in rows.examples if (e.spans is not None if task == "ner" else e.labels is not None)]
-    if not rows.multi_label and task != "ner":
-        kept = [e for e in kept if e.labels]
-    return kept, len(rows.examples) - len(kept)
+def refuse_one_class(job: Job, rows: Rows, examples: Sequence[Example]) -> None:
+    """Raise a Refusal where the training rows name no label, or one class alone that all of them have."""
+    labels = {label for e in examples for label in (*(e.labels or ()), *(span.label for span in e.spans or ()))}
+    if not labels:
+        raise Refusal(
+            _("no row has a label"),
+            where=job.train,
+            next_step=_("Look at what was read with: fitune check {path}", path=job.train),
+            code="FT131",
+        )
+    multi_label = rows.multi_label if job.multi_label is None else job.multi_label
+    if examples[0].labels is not None and len(labels) < 2 and not multi_label:
+        raise Refusal(
+            _("there is one class only: {label}", label=next(iter(labels))),
+            where=job.train,
+            next_step=_("A classifier needs rows of at least two classes."),
+            code="FT130",
+        )
+
+
+def _labelled(rows: Rows, task: str | None) -> tuple[list[Example], list[Example]]:
+    """Rows with gold for the task, and those that have none."""
+    kept: list[Example] = []
+    bare: list[Example] = []
+    for example in rows.examples:
+        gold = example.spans if task == "ner" else example.labels
+        # Of several classes a row may have none; of one class each it must have one.
+        empty = task != "ner" and not gold and not rows.multi_label
+        (bare if gold is None or empty else kept).append(example)
+    return kept, bare
 
 
 def _data_file(split: Literal["train", "dev", "test"], path: str, rows: Rows, count: int) -> DataFile:

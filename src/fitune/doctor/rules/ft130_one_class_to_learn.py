@@ -2,11 +2,11 @@
 
 ## What it says
 
-A classifier cannot be trained on it.
+`there is one class only`: `fitune train` and `fitune baseline` do not begin.
 
 ## Why
 
-Every training row has the same label.
+Every training row has the same label: always giving it would be perfect, on rows that say nothing.
 
 ## How to know
 
