@@ -49,24 +49,28 @@ def best_path(scores: Array, crf: dict[str, Array]) -> list[int]:
 
 def entities(text: str, offsets: Sequence[tuple[int, int]], path: Sequence[int]) -> list[dict[str, Any]]:
     """Runs of one type as characters [start, end) of the text; B- begins a new one."""
-    found: list[dict[str, Any]] = []
+    runs: list[list[Any]] = []  # start, end, where the next token begins, type
     before = "O"
-    for (start, end), tag in zip(offsets, (labels[number] for number in path), strict=True):
+    following = [*(start for start, _end in offsets), len(text)][1:]
+    for (start, end), tag, limit in zip(offsets, (labels[number] for number in path), following, strict=True):
         if tag[0] == "I" and tag[2:] == before[2:]:
-            found[-1]["end"] = end
+            runs[-1][1:3] = end, limit
         elif tag != "O":
-            found.append({"start": start, "end": end, "label": tag[2:]})
+            runs.append([start, end, limit, tag[2:]])
         before = tag
-    for one in found:
-        while one["end"] < len(text) and (
-            text[one["end"]] == "\u200d" or unicodedata.category(text[one["end"]])[0] == "M"
-        ):
-            one["end"] += 1  # marks belong to the character before them, also where the tokenizer drops them
-        piece = text[one["start"] : one["end"]]
-        one["start"] += len(piece) - len(piece.lstrip())
-        one["text"] = piece.strip()
-        one["end"] = one["start"] + len(one["text"])
-    return [one for one in found if one["text"]]
+    found: list[dict[str, Any]] = []
+    for start, end, limit, label in runs:
+        # Marks belong to the character before them where the tokenizer drops them.
+        while end < limit and (text[end] == "\u200d" or unicodedata.category(text[end])[0] == "M"):
+            end += 1
+        piece = text[start:end]
+        start += len(piece) - len(piece.lstrip())
+        end = start + len(piece.strip())
+        # Of a character that is several tokens the earlier entity has all.
+        start = max(start, found[-1]["end"]) if found else start
+        if start < end:
+            found.append({"start": start, "end": end, "label": label, "text": text[start:end]})
+    return found
 
 
 texts = sys.argv[1:]
